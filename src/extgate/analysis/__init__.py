@@ -1,0 +1,1 @@
+"""What a policy means, said of the policy alone."""

@@ -1,0 +1,1 @@
+"""Values and decide(): the standard library only."""

@@ -1,0 +1,1 @@
+"""Dialects: documents in, policies out."""

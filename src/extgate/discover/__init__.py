@@ -1,0 +1,1 @@
+"""Finding what is installed: skills, MCP servers, plugins, built-in tools."""
