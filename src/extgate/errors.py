@@ -35,7 +35,24 @@ class DocumentError(ExtgateError):
 
 
 class DialectError(DocumentError):
-    """A well-formed file with a key, type or value that its dialect gives no meaning."""
+    """A well-formed file with a key, type or value that its dialect gives no meaning.
+
+    code: of the finding it becomes. also: the further errors of the same file, each with its own place.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        fix: str = "",
+        code: str = "EG003",
+        also: tuple[DialectError, ...] = (),
+    ) -> None:
+        super().__init__(message, file=file, line=line, fix=fix)
+        self.code = code
+        self.also = also
 
 
 class WorkspaceError(ExtgateError):

@@ -94,10 +94,10 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something found that could not be loaded, or was loaded and hides another: never silent.
+class Finding:
+    """Something that a user should know of a file, a rule or an installed thing: never silent.
 
-    code: the finding's stable code (`EG…`).
+    code: stable (`EG…`), one page each in docs/findings. fix: the way out, in one line.
     """
 
     code: str
@@ -108,13 +108,16 @@ class Problem:
     severity: Literal["error", "warning", "info"] = "warning"
 
 
+Problem = Finding
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
     """All that is installed, sorted; equal sets give equal inventories whatever the order of arrival."""
 
     extensions: tuple[Extension, ...] = ()
     servers: tuple[Server, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extensions", tuple(sorted(self.extensions, key=lambda e: e.order)))

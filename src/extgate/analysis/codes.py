@@ -1,0 +1,41 @@
+"""What reading and linting policies can find: one row a code, from which docs pages and their test are made."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "EG001": "a file cannot be read or does not parse",
+    "EG002": "a key has no meaning, or looks like a block misspelt",
+    "EG003": "a value is not of the kind that is needed",
+    "EG004": "an unclosed `[` would leave a deny or a requirement dead",
+    "EG005": "one string stands where a list belongs",
+    "EG006": "a block is written in an old form",
+    "EG007": "a file mixes the two dialects",
+    "EG008": "two agents have one id",
+    "EG009": "a tool preset is not known here",
+    "EG010": "an entry matches nothing that is installed",
+    "EG011": "an entry matches only after case folding",
+    "EG012": "an entry looks like an installed name and is another",
+    "EG013": "`[^…]` does not negate",
+    "EG014": "`{a,b}` is not an alternative",
+    "EG015": "a backslash or a regular expression is plain text",
+    "EG016": "`!` does not negate in the profile dialect",
+    "EG017": "a group's name matches nothing by itself",
+    "EG018": "a deny list lets the next new tool through",
+    "EG019": "tools are limited, and a shell is left in",
+    "EG020": "a profile requires a server that it removes",
+    "EG021": "a required server is not there",
+    "EG022": "a pattern has the wrong number of parts and is ignored",
+    "EG023": "a negative pattern is malformed and denies by its last part",
+    "EG024": "a pattern uses an old module or tool name",
+    "EG025": "a block has no positive pattern, so nothing is available",
+    "EG026": "the catalog is switched on and its tools are not available",
+    "EG027": '`tools.disabled: ["*"]` does not reach MCP tools',
+    "EG029": "a shell could edit the gate's own files",
+    "EG030": "a range runs backwards and matches nothing",
+    "EG031": "an unclosed `[` where it allows is read literally",
+    "EG032": "a skill is admitted by its declared name only",
+    "EG036": "an installed item's name is refused",
+    "EG037": "two sources offer one name",
+    "EG038": "two installed items look alike",
+}
+"""One line each: what the finding means. The pages in docs/findings say more."""

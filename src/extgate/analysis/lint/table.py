@@ -1,0 +1,48 @@
+"""The lint rules, a row each; taking one out takes its file and its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from extgate.analysis.lint import (
+    bad_names,
+    foreign_syntax,
+    matches_nothing,
+    open_end,
+    pattern_dialect,
+    requirements,
+    shell_left,
+    star_deny,
+)
+from extgate.analysis.lint.context import Context
+from extgate.core.explain import Decider
+from extgate.core.extension import Finding, Inventory
+
+RULES: tuple[Callable[[Context], Iterator[Finding]], ...] = (
+    requirements.check,
+    matches_nothing.check,
+    foreign_syntax.check,
+    star_deny.check,
+    pattern_dialect.check,
+    shell_left.check,
+    open_end.check,
+)
+
+INVENTORY_RULES: tuple[Callable[[Inventory], Iterator[Finding]], ...] = (bad_names.check_inventory,)
+
+
+def lint(decider: Decider) -> tuple[Finding, ...]:
+    """Every finding about an agent's policies over its inventory: what its readers noted, then the rules' own."""
+    found: list[Finding] = []
+    for policy in decider.profile.policies:
+        context = Context(policy, decider)
+        found += policy.notes
+        for rule in RULES:
+            found += rule(context)
+    return tuple(sorted(dict.fromkeys(found), key=lambda f: (f.file or "", f.line or 0, f.code, f.message)))
+
+
+def lint_inventory(inventory: Inventory) -> tuple[Finding, ...]:
+    """Findings about what is installed, whoever uses it."""
+    found = [*inventory.problems, *(f for rule in INVENTORY_RULES for f in rule(inventory))]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,38 @@
+"""`extgate check`: the doctor: findings over profiles, skills, servers and plugins."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from extgate.cli.options import Opened, print_json, workspace_options
+from extgate.cli.tables import console
+from extgate.shapes import finding_dict, finding_line
+
+ERRORS = 3
+
+
+@click.command("check")
+@workspace_options
+def command(opened: Opened, as_json: bool) -> None:
+    """Check profiles, skills, servers and plugins.
+
+    Exit: 0 when nothing is at error level, else 3. A finding is silenced by `extgate: ignore CODE` in its own file.
+    """
+    findings = opened.workspace.check(opened.inventory())
+    errors = sum(finding.severity == "error" for finding in findings)
+    if as_json:
+        print_json({"findings": [finding_dict(finding) for finding in findings], "errors": errors})
+    else:
+        out = console()
+        styles = {"error": "red", "warning": "yellow", "info": "cyan"}
+        for finding in findings:
+            out.print(
+                f"{finding.severity} {finding.code}: {finding_line(finding)}",
+                style=styles[finding.severity],
+                markup=False,
+            )
+        agents = len(opened.workspace.agents)
+        out.print(f"{len(findings)} findings over {agents} agents, {errors} at error level")
+    sys.exit(ERRORS if errors else 0)

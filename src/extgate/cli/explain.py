@@ -1,0 +1,134 @@
+"""`extgate explain AGENT [NAME...]`: every decision with reason, rule, file and line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from rich.console import Console
+
+from extgate.cli.options import Opened, complete_agents, print_json, workspace_options
+from extgate.cli.tables import console, table
+from extgate.core.decide import Decision, Step
+from extgate.core.extension import KINDS
+from extgate.core.names import show, shown_name
+from extgate.errors import WorkspaceError
+from extgate.shapes import explanation_dict, finding_line, tokens
+from extgate.workspace import Explanation
+
+UNAVAILABLE = 4
+DENIED = 2
+NOT_INSTALLED = 1
+
+
+@click.command("explain")
+@click.argument("agent", shell_complete=complete_agents)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--args", "args_text", metavar="JSON", help="Ask about one call of one NAME with these arguments.")
+@workspace_options
+def command(opened: Opened, agent: str, names: tuple[str, ...], args_text: str | None, as_json: bool) -> None:
+    """Explain every decision for AGENT (an id or a profile file), or those for some NAMEs.
+
+    Exit: 0; with NAMEs 2 if any is denied, 1 if one is not installed; 4 when the agent is unavailable.
+    """
+    args = _arguments(args_text, names)
+    subject = opened.workspace.agent(agent)
+    explanation = opened.workspace.explain(subject, opened.inventory(), has_approver=args is not None)
+    decisions, unknown = _asked(explanation, names, args)
+    if as_json:
+        print_json(explanation_dict(explanation, decisions if names else None) | {"not_installed": unknown})
+    else:
+        _print(explanation, decisions, is_whole=not names)
+        for name in unknown:
+            click.echo(f"extgate: `{show(name)}` is not installed; `extgate list` shows what is", err=True)
+    sys.exit(_exit_code(explanation, decisions if names else (), unknown))
+
+
+def _arguments(text: str | None, names: tuple[str, ...]) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    if len(names) != 1:
+        raise WorkspaceError("--args asks about one call of one NAME", fix="name exactly one")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise WorkspaceError(f"--args is not JSON: {error}", fix='pass an object, as {"command": "ls"}') from None
+    if not isinstance(value, dict):
+        raise WorkspaceError("--args is not an object", fix='pass an object, as {"command": "ls"}')
+    return value
+
+
+def _asked(
+    explanation: Explanation, names: Iterable[str], args: dict[str, Any] | None
+) -> tuple[list[Decision], list[str]]:
+    decider = explanation.decider
+    if not names:
+        return list(decider.decisions), []
+    found: dict[int, Decision] = {}
+    unknown = []
+    for name in names:
+        extensions = decider.named(name)
+        found |= {id(ext): decider.decide(ext, args) for ext in extensions}
+        unknown += [] if extensions else [name]
+    return list(found.values()), unknown
+
+
+def _exit_code(explanation: Explanation, asked: Iterable[Decision], unknown: list[str]) -> int:
+    if not explanation.availability.is_available:
+        return UNAVAILABLE
+    if unknown:
+        return NOT_INSTALLED
+    return DENIED if any(decision.effect == "deny" for decision in asked) else 0
+
+
+def _print(explanation: Explanation, decisions: list[Decision], *, is_whole: bool) -> None:
+    out = console()
+    agent = explanation.agent
+    out.print(f"[bold]{agent.id}[/bold]" if out.is_terminal else agent.id, agent.file, f"({agent.dialect or 'unread'})")
+    if explanation.availability.is_available:
+        out.print("available")
+    else:
+        say_unavailable(explanation, out)
+    out.print()
+    for kind in KINDS:
+        rows = [_row(d) for d in decisions if d.extension.kind == kind]
+        if rows:
+            count = sum(d.effect != "deny" for d in decisions if d.extension.kind == kind)
+            table(f"{kind}: {count} of {len(rows)} allowed", ("see", "name", "why", "rule"), rows, out)
+    if is_whole:
+        _print_summary(explanation, decisions, out)
+
+
+def _row(decision: Decision) -> tuple[str, str, str, str]:
+    answer = {"allow": "yes", "ask": "ask", "deny": "no"}[decision.effect]
+    return answer, shown_name(decision.extension), decision.reason, where(decision.rule)
+
+
+def where(step: Step) -> str:
+    """`list pattern file:line`, as far as each is known."""
+    place = f"{step.file}:{step.line}" if step.file and step.line else step.file or ""
+    pattern = f"`{step.pattern}`" if step.pattern is not None else ""
+    return " ".join(part for part in (step.text, pattern, place) if part)
+
+
+def say_unavailable(explanation: Explanation, out: Console) -> None:
+    """Says why the agent may take no turn."""
+    availability = explanation.availability
+    out.print("UNAVAILABLE: it takes no turn, and nothing of this is exposed", style="bold red")
+    if availability.error:
+        out.print(f"  its profile cannot be read: {show(availability.error)}", markup=False)
+    for missing in availability.missing:
+        needed = missing.requirement
+        place = f"{needed.text} `{show(missing.pattern)}` ({needed.file}:{needed.line})"
+        out.print(f"  {place}: {missing.state}; {missing.detail}", markup=False)
+
+
+def _print_summary(explanation: Explanation, decisions: list[Decision], out: Console) -> None:
+    allowed = sum(tokens(d.extension) for d in decisions if d.effect != "deny")
+    everything = sum(tokens(d.extension) for d in decisions)
+    out.print(f"definitions: about {allowed:,} tokens a request, of {everything:,} for all that is installed")
+    for finding in explanation.findings:
+        out.print(f"{finding.severity} {finding.code}: {finding_line(finding)}", markup=False)

@@ -1,0 +1,42 @@
+"""The dialects, one row each, and which of them a file is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+
+from extgate.core.policy import Policy
+from extgate.dialects import patterns, profile
+from extgate.dialects.document import Document
+from extgate.errors import DialectError
+
+AGENT_FILES: dict[str, Callable[[Sequence[Document]], Policy]] = {
+    profile.NAME: profile.read,
+    patterns.NAME: patterns.read,
+}
+"""Readers of a single agent's file, by the dialect's name."""
+
+
+def dialect_of(document: Document) -> str:
+    """The dialect's name: by an explicit `dialect:` key, else by the file's home, else by its shape.
+
+    Raises DialectError for a `dialect` that is none of them, DocumentError for text that does not parse.
+    """
+    root = document.parse()
+    named = root.get("dialect")
+    if named is not None:
+        if named.scalar not in AGENT_FILES:
+            message, line = f"dialect: no such dialect, {named.shown}", root.key_line("dialect")
+            choices = " or ".join(f"`{name}`" for name in AGENT_FILES)
+            raise DialectError(message, file=document.path, line=line, fix=f"write {choices}")
+        return str(named.scalar)
+    if ".msagent" in PurePath(document.path).parts:
+        return patterns.NAME
+    blocks = [root.get("tools"), root.get("skills")]
+    has_patterns = any(block is not None and block.get("patterns") is not None for block in blocks)
+    return patterns.NAME if has_patterns else profile.NAME
+
+
+def read_agent(document: Document) -> Policy:
+    """The policy of one agent's file, in whichever dialect it is written."""
+    return AGENT_FILES[dialect_of(document)]([document])
