@@ -33,7 +33,7 @@ class Opened:
             return self.workspace.inventory(trust=self._trust, refresh=self._refresh, on_progress=say)
 
 
-def workspace_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def workspace_options(function: Callable[..., Any]) -> Any:
     """Adds -w, --json, --inventory, --trust and --refresh; the function gets an `Opened` and `as_json`."""
 
     @click.option(

@@ -212,8 +212,7 @@ def _verdict(effect: Effect, rule: Rule, ext: Extension, facets: Facets, step: S
 
 def _lenient(possible: Sequence[Verdict], final: Verdict) -> Verdict:
     """The most lenient answer that some call could get; the first of equals."""
-    rank = {**STRICTNESS, None: 3}
-    return min((final, *possible), key=lambda v: rank[v.effect])
+    return min((final, *possible), key=lambda v: STRICTNESS[v.effect] if v.effect else len(STRICTNESS))
 
 
 def _args_hold(rule: Rule, args: Mapping[str, Any] | None) -> bool:

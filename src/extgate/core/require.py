@@ -129,7 +129,7 @@ class _Servers:
             return Missing(requirement=requirement, state="not configured", detail=f"no such server{hint}")
         order = ("connected", "failed", "untrusted", "configured", "disabled")
         server = min(near, key=lambda s: (order.index(s.state), s.name))
-        state = server.state if server.state != "connected" else "no matching item"
+        state: str = server.state if server.state != "connected" else "no matching item"
         detail = f"`{show(server.name)}` is connected but has no visible item that matches"
         if server.name in removed:
             state, detail = "removed", f"`{show(server.name)}` is {removed[server.name]}"
