@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -64,3 +65,18 @@ def _without_escapes(text: str) -> str:
     """The text without `ESC [ … letter` sequences, by which programs colour their logs."""
     head, *rest = text.split("\x1b[")
     return head + "".join(part.lstrip("0123456789;?")[1:] for part in rest)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replaces a file at once, readable by this user alone, its folder made where absent. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
