@@ -5,6 +5,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .cache/bench
+# uv and npm trust their own lists of authorities; a company's own is in the system's.
+CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt)
+ifneq ($(CERTIFICATES),)
+export UV_SYSTEM_CERTS ?= true
+export NODE_EXTRA_CA_CERTS ?= $(CERTIFICATES)
+endif
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
@@ -59,6 +65,7 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples/servers.py
 
 bench: $(BENCH)/.installed ## every benchmark, beside its peers
 	@set -e; for file in benchmarks/*.py; do echo; echo "== $$file"; $(BENCH)/bin/python "$$file"; done
