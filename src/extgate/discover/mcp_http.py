@@ -29,6 +29,8 @@ def _client_factory(http: Any, spec: ServerSpec, watch: Watch) -> Callable[..., 
             raise ServerError("redirected to another origin")
 
     async def check_response(response: Any) -> None:
+        if response.status_code >= 400 and (response.request.method == "POST" or spec.transport == "sse"):
+            watch.ended = f"it answered HTTP {response.status_code} {response.reason_phrase}".rstrip()
         if response.headers.get("content-encoding", "identity") != "identity":
             watch.fail("compresses its answers without being asked, which hides their size")
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")

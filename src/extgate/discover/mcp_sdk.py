@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class Sdk:
     """The installed SDK. Raises ImportError when there is none."""
 
     def __init__(self) -> None:
+        # What the SDK logs of a failing server, tracebacks included, is told by the server's state instead.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
         self.mcp: Any = importlib.import_module("mcp")
         self.types: Any = importlib.import_module("mcp.types")
         self.major = int(importlib.metadata.version("mcp").partition(".")[0])

@@ -307,7 +307,8 @@ def _reason(error: BaseException, watch: Watch) -> str:
         return f"{what} on `{watch.phase}`"
     if isinstance(error, ValueError):
         return f"gave an ill-shaped answer to `{watch.phase}`: {str(error)[:300]}"
-    return f"broke off on `{watch.phase}`: {error or type(error).__name__}"
+    first_line = str(error).partition("\n")[0]
+    return f"broke off on `{watch.phase}`: {first_line or type(error).__name__}"
 
 
 def _offer(spec: ServerSpec, state: ServerState, definitions: Definitions, notes: Iterable[Finding] = ()) -> _Outcome:

@@ -1,11 +1,13 @@
 """A small MCP server over stdio, of the standard library alone, that misbehaves as its JSON argument says.
 
 tools, resources, templates, prompts: how many of each. page: items a page. loop: the last page's cursor leads back.
-circle: every page has a new cursor. fail: methods answered with an error, as `{method: code}`. hang: a method never
-answered. die: a method on which it ends with code 3. print: text before anything. noise: lines of no message. endless:
-one line that never ends. flood: notifications before the first answer. stubborn: ignores the end of its input and
-SIGTERM. child: starts a sleeper that stays behind, and prints its process id to this file. env, cwd: lists the names
-of its environment and its folder as tools. twice: the first tool comes twice. bare: announces nothing.
+circle: every page has a new cursor. fail: methods answered with an error, as `{method: code}`. fail_after: every page
+but the first is an error. hang: a method never answered. die: a method on which it ends with code 3. print: text before
+anything. noise: lines of no message. endless: one line that never ends. flood: notifications before the first answer.
+stubborn: ignores the end of its input and SIGTERM. child: starts a sleeper that stays behind, and writes both process
+ids to this file. log: text on stderr. meet: a pipe that it opens, as `[path, mode]`, which holds it up until somebody
+opens the other end. env, cwd: lists the names of its environment and its folder as tools. twice: the first tool comes
+twice. bare: announces nothing.
 """
 
 import json
@@ -47,7 +49,7 @@ def page(key, what, params):
     result = {key: every[start : start + size]}
     if flags.get("circle"):
         result["nextCursor"] = f"{time.monotonic_ns()}:0"
-    elif start + size < len(every) or flags.get("loop"):
+    elif start + size < len(every) or (flags.get("loop") and every):
         result["nextCursor"] = str((start + size) % max(len(every), 1))
     return result
 
@@ -78,7 +80,9 @@ def misbehave():
     if flags.get("child"):
         sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         with open(flags["child"], "w") as file:
-            file.write(str(sleeper.pid))
+            file.write(f"{os.getpid()} {sleeper.pid}")
+    if flags.get("meet"):
+        open(*flags["meet"]).close()
     if flags.get("log"):
         print(flags["log"], file=sys.stderr, flush=True)
     if flags.get("print"):
@@ -103,7 +107,10 @@ def main():
             sys.exit(3)
         if "id" not in message:
             continue
-        if method in flags.get("fail", {}):
+        is_late = flags.get("fail_after") and "cursor" in (message.get("params") or {})
+        if is_late:
+            say({"id": message["id"], "error": {"code": -32603, "message": "no more pages"}})
+        elif method in flags.get("fail", {}):
             say({"id": message["id"], "error": {"code": flags["fail"][method], "message": f"no {method}"}})
         elif method == "initialize" or method in LISTS:
             say({"id": message["id"], "result": answer(method, message.get("params") or {})})
