@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from extgate.dialects.document import Document
 from extgate.dialects.node import Node
@@ -87,7 +88,8 @@ def find_homes(root: Path) -> Homes:
         raise DialectError(
             f"expected a mapping, got {node.shown}", file=str(path), line=node.line, fix="write `agents: […]`"
         )
-    return replace(homes, node=node, **{key: _value(node, key, str(path)) for key in node.items if key not in _OTHERS})
+    given: dict[str, Any] = {key: _value(node, key, str(path)) for key in node.items if key not in _OTHERS}
+    return replace(homes, node=node, **given)
 
 
 _LISTS = ("agents", "skills", "servers", "plugins")

@@ -107,7 +107,7 @@ class Workspace:
             server_files=tuple(homes.existing(homes.servers)),
             plugin_dirs=tuple(homes.existing(homes.plugins)),
             runtime=homes.builtin_runtime,
-            agents=tuple(agent.id for agent in self.agents),
+            subagents=tuple(agent.id for agent in self.agents if "subagents" in Path(agent.file).parts),
             timeout_s=homes.timeout_s,
             cache=user_cache_dir() / "servers",
         )

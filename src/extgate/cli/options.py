@@ -45,10 +45,8 @@ def workspace_options(function: Callable[..., Any]) -> Any:
     )
     @click.option("--trust", is_flag=True, help="Start the servers that project files ask for, for this run.")
     @click.option("--refresh", is_flag=True, help="Ask every server again, whatever is cached.")
-    @click.pass_context
     @functools.wraps(function)
     def wrapped(
-        ctx: click.Context,
         root: str | None,
         as_json: bool,
         inventory_file: str | None,
@@ -57,7 +55,9 @@ def workspace_options(function: Callable[..., Any]) -> Any:
         **rest: Any,
     ) -> Any:
         try:
-            opened = Opened(root or ctx.obj or ".", inventory_file, trust, refresh, is_quiet=as_json)
+            opened = Opened(
+                root or click.get_current_context().obj or ".", inventory_file, trust, refresh, is_quiet=as_json
+            )
             return function(opened, as_json=as_json, **rest)
         except ExtgateError as error:
             click.echo(f"extgate: {error}", err=True)
