@@ -2,60 +2,45 @@
 
 from __future__ import annotations
 
-import inspect
+import copy
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
-from extgate.audit.event import Event, Question, Sink, rule_of
-from extgate.core.decide import CompiledProfile, Decision, Step
+from extgate.audit.event import Event, Outcome, Question, Sink, rule_of
+from extgate.core.decide import CompiledProfile, Decision
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension, Inventory
-from extgate.core.names import Naming, shown_name
-from extgate.core.patterns import nfc
-from extgate.core.policy import Profile
+from extgate.core.policy import Inherit, Profile, inherit
 from extgate.core.require import Availability
+from extgate.enforce.answer import MAX_MESSAGE, Answer, Approver, allowance, refusal, unavailable_because
+from extgate.enforce.question import (
+    MAX_ID,
+    Asked,
+    State,
+    by_exact_name,
+    decided,
+    judged,
+    meant,
+    owners,
+    reading,
+    strictest,
+    unknown,
+)
 from extgate.enforce.sinks import discard
 
-
-class Approver(Protocol):
-    """Somebody who answers an `ask`: True runs the call. Raising, or anything but True, is a no."""
-
-    name: str
-
-    def __call__(self, decision: Decision, args: Mapping[str, Any]) -> bool | Awaitable[bool]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the gate says of one use. `message` is for the model: plain, one sentence, with the reason."""
-
-    is_allowed: bool
-    decision: Decision
-    message: str = ""
-    approver: str = ""
-
-    def __bool__(self) -> bool:
-        return self.is_allowed
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """Everything an answer depends on, replaced as one by `swap`."""
-
-    decider: Decider
-    naming: Naming
-    owners: dict[str, tuple[Extension, ...]]
+__all__ = ["Answer", "Approver", "Gate", "unavailable_because"]
 
 
 class Gate:
     """One agent's gate. `see` filters what the model may learn of, `use` judges one call, `swap` changes the rules.
 
     Safe for threads: a question is answered under one policy and one inventory, whatever `swap` does meanwhile.
-    sink: takes every event; what it raises is a deny. approver: answers an `ask`; None denies it.
+    Never raises on a question: what goes wrong inside is a deny. sink: takes every event; what it raises is a deny.
+    approver: answers an `ask` within `approval_timeout_s`; None denies it.
     """
 
     def __init__(
@@ -67,39 +52,74 @@ class Gate:
         agent: str = "",
         sink: Sink = discard,
         approver: Approver | None = None,
+        approval_timeout_s: float = 300.0,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.agent = agent or profile.id
         self.door = door
         self.sink = sink
-        self.approver = approver
+        self.approval_timeout_s = approval_timeout_s
+        self._approver = approver
         self._clock = clock
         self._swapping = threading.Lock()
+        self._children: weakref.WeakSet[Gate] = weakref.WeakSet()
+        self._parent: tuple[Gate, Profile | None, Inherit] | None = None
         self._state = self._make(profile, inventory)
 
     # ------------------------------------------------------------------------------------------ state
 
-    def _make(self, profile: Profile, inventory: Inventory, compiled: CompiledProfile | None = None) -> _State:
-        decider = Decider(profile, inventory, has_approver=self.approver is not None, compiled=compiled)
-        return _State(decider, decider.naming, _owners(inventory.extensions, decider.naming))
+    def _make(self, profile: Profile, inventory: Inventory, compiled: CompiledProfile | None = None) -> State:
+        decider = Decider(profile, inventory, has_approver=self._approver is not None, compiled=compiled)
+        return State(decider, by_exact_name(inventory.extensions, decider.naming))
 
     def swap(self, *, profile: Profile | None = None, inventory: Inventory | None = None) -> tuple[Decision, ...]:
         """Puts another policy or inventory in force; returns the decisions whose answer changed, in order.
 
-        When it returns, every later question is answered under the new state.
+        When it returns, every later question is answered under the new state, by this gate and by its children.
+        profile: of a child gate, its own one, which goes on under its parent's.
         """
         with self._swapping:
             old = self._state
+            if self._parent and profile is not None:
+                self._parent = (self._parent[0], profile, self._parent[2])
+            profile = self._inherited() or profile
             compiled = old.decider.compiled if profile is None else None
-            new = self._make(profile or self.profile, inventory or self.inventory, compiled)
-            before = {(d.extension.id, d.extension.source): d.visible for d in old.decider.decisions}
-            changed = tuple(
-                d for d in new.decider.decisions if before.pop((d.extension.id, d.extension.source), False) != d.visible
-            )
-            self._state = new
+            new = self._state = self._make(profile or self.profile, inventory or self.inventory, compiled)
+            for child in tuple(self._children):
+                child.swap(inventory=inventory)
+        before = {(d.extension.id, d.extension.source): d.visible for d in old.decider.decisions}
+        changed = tuple(
+            d for d in new.decider.decisions if before.get((d.extension.id, d.extension.source), False) != d.visible
+        )
         for decision in changed:
-            self._record(new, "reload", "swap", decision, is_allowed=decision.visible, outcome="changed")
+            self._noted(new, decision, "reload", "swap", "changed")
         return changed
+
+    def child(self, profile: Profile | None = None, *, agent: str = "", mode: Inherit = "ceiling") -> Gate:
+        """The gate of a sub-agent, which follows every later `swap` of this one; `core.policy.inherit` says how.
+
+        profile: the sub-agent's own; None: it is under this gate's. The sink and the approver are this gate's.
+        """
+        made = Gate(
+            inherit(self.profile, profile, child_id=agent, mode=mode), self.inventory, door=self.door, agent=agent,
+            sink=self.sink, approver=self._approver, approval_timeout_s=self.approval_timeout_s, clock=self._clock,
+        )  # fmt: skip
+        made._parent = (self, profile, mode)
+        with self._swapping:
+            self._children.add(made)
+        made.swap(inventory=self.inventory)
+        return made
+
+    def _inherited(self) -> Profile | None:
+        if self._parent is None:
+            return None
+        parent, own, mode = self._parent
+        return inherit(parent.profile, own, child_id=self.agent, mode=mode)
+
+    @property
+    def approver(self) -> Approver | None:
+        """Who answers an `ask`; fixed, because what is visible depends on it."""
+        return self._approver
 
     @property
     def profile(self) -> Profile:
@@ -123,66 +143,45 @@ class Gate:
 
     def owners(self, name: str, kinds: Sequence[str] = ()) -> tuple[Extension, ...]:
         """The installed items that some door knows by this exact name, wire names included."""
-        found = self._state.owners.get(nfc(name), ())
-        return tuple(ext for ext in found if not kinds or ext.kind in kinds)
+        return owners(self._state, name, kinds)
 
-    # ------------------------------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------------------------------ what may be seen
 
     def see(self, items: Iterable[Extension], *, action: str = "list", session: str = "") -> tuple[Extension, ...]:
         """The items that the model may learn of, in order. Items never installed are judged like any other."""
-        state, started = self._state, time.perf_counter()
-        visible: list[Extension] = []
-        hidden: list[Decision] = []
-        for ext in items:
-            decision = state.decider.decide(ext)
-            visible.append(ext) if decision.visible else hidden.append(decision)
-        took = (time.perf_counter() - started) * 1e6
-        for decision in hidden:
-            self._record(state, "see", action, decision, is_allowed=False, took_us=took, session=session)
-        return tuple(visible)
+        state = self._state
+        rows = [(ext, decided(state, ext)) for ext in items]
+        return tuple(ext for ext, _ in self._shown(state, rows, action, session))
+
+    def see_named(
+        self, names: Iterable[str], kinds: Sequence[str] = (), *, action: str = "list", session: str = ""
+    ) -> tuple[str, ...]:
+        """`see` for a door that only has names: one without an owner is hidden, one with several if any is."""
+        state = self._state
+        rows = [(name, strictest([decided(state, e) for e in meant(state, name, kinds)])) for name in names]
+        return tuple(name for name, _ in self._shown(state, rows, action, session))
 
     def is_visible(self, ext: Extension) -> bool:
         """Whether the model may learn of one item; nothing is recorded."""
-        return self._state.decider.decide(ext).visible
+        return decided(self._state, ext).visible
 
     def decide(self, ext: Extension, args: Mapping[str, Any] | None = None) -> Decision:
         """The decision alone; nothing is recorded, and nothing may be run on it."""
-        return self._state.decider.decide(ext, args)
+        return decided(self._state, ext, args)
+
+    # ------------------------------------------------------------------------------------------ what may be used
 
     def use(
         self, ext: Extension, args: Mapping[str, Any] | None = None, *, action: str = "call", session: str = ""
     ) -> Answer:
         """Whether this one use may happen. An `ask` goes to the approver, if it answers at once."""
-        state, started = self._state, time.perf_counter()
-        answer = self._first_answer(state, ext, args)
-        if answer is None:
-            said = self._ask(state, ext, args)
-            if inspect.isawaitable(said):
-                if inspect.iscoroutine(said):
-                    said.close()
-                said = False
-            answer = self._approved(state, ext, args, said is True)
-        return self._recorded(state, answer, args, action, started, session)
+        return self._use(Asked(items=(ext,), args=args or {}, action=action, session=session))
 
     async def ause(
         self, ext: Extension, args: Mapping[str, Any] | None = None, *, action: str = "call", session: str = ""
     ) -> Answer:
         """`use` for an approver that may have to be awaited."""
-        state, started = self._state, time.perf_counter()
-        answer = self._first_answer(state, ext, args)
-        if answer is None:
-            said = self._ask(state, ext, args)
-            if inspect.isawaitable(said):
-                try:
-                    said = await said
-                except Exception:  # an approver that fails has not approved
-                    said = False
-            answer = self._approved(state, ext, args, said is True)
-            # The rules may have changed while somebody was thinking: a new deny binds.
-            state = self._state
-            if answer and state.decider.decide(ext, args or {}).effect == "deny":
-                answer = self._first_answer(state, ext, args) or answer
-        return self._recorded(state, answer, args, action, started, session)
+        return await self._ause(Asked(items=(ext,), args=args or {}, action=action, session=session))
 
     def use_named(
         self,
@@ -194,11 +193,21 @@ class Gate:
         session: str = "",
     ) -> Answer:
         """`use` for a door that only has a name: no owner is a deny, several are denied if any is."""
-        owners = self.owners(name, kinds)
-        if not owners:
-            return self.refuse_unknown(name, kinds[0] if kinds else "tool", args, action=action, session=session)
-        answers = [self.use(ext, args, action=action, session=session) for ext in owners]
-        return next((answer for answer in answers if not answer), answers[0])
+        items = meant(self._state, name, kinds)
+        return self._use(Asked(items=items, args=args or {}, action=action, session=session))
+
+    async def ause_named(
+        self,
+        name: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        kinds: Sequence[str] = (),
+        action: str = "call",
+        session: str = "",
+    ) -> Answer:
+        """`use_named` for an approver that may have to be awaited."""
+        items = meant(self._state, name, kinds)
+        return await self._ause(Asked(items=items, args=args or {}, action=action, session=session))
 
     def refuse_unknown(
         self,
@@ -210,123 +219,125 @@ class Gate:
         session: str = "",
     ) -> Answer:
         """The recorded refusal of a name that nothing installed has."""
-        state, started = self._state, time.perf_counter()
-        ext = Extension(kind=kind, name=name[:512], source="unknown")
-        step = Step(text="name", outcome="decides", effect="deny")
-        decision = replace(
-            state.decider.decide(ext), effect="deny", visible=False, callable=False, rule=step, trail=(),
-            reason=f"'{shown_name(ext)}' is not installed.",
-        )  # fmt: skip
-        return self._recorded(state, _refusal(decision), args, action, started, session)
+        return self._use(Asked(items=(unknown(name, kind),), args=args or {}, action=action, session=session))
 
     def read_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
         """Whether one resource may be read: every form of the URI is judged."""
-        state, started = self._state, time.perf_counter()
-        decision = state.decider.decide_uri(server, uri)
-        answer = Answer(is_allowed=True, decision=decision) if decision.callable else _refusal(decision)
-        return self._recorded(state, answer, {"uri": uri}, "read", started, session)
+        return self._use(reading(server, uri, session))
+
+    async def aread_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
+        """`read_uri` for an approver that may have to be awaited."""
+        return await self._ause(reading(server, uri, session))
 
     # ------------------------------------------------------------------------------------------ inside
 
-    def _first_answer(self, state: _State, ext: Extension, args: Mapping[str, Any] | None) -> Answer | None:
+    def _use(self, asked: Asked) -> Answer:
+        state = self._state
+        decision = judged(state, asked)
+        answer = self._without_asking(state, decision)
+        if answer is None:
+            said = self._ask(decision, asked)
+            if isinstance(said, Coroutine):
+                said.close()
+            state, answer = self._settled(asked, said is True)
+        return self._recorded(state, answer, asked)
+
+    async def _ause(self, asked: Asked) -> Answer:
+        state = self._state
+        decision = judged(state, asked)
+        answer = self._without_asking(state, decision)
+        if answer is None:
+            said = self._ask(decision, asked)
+            if isinstance(said, Awaitable):
+                said = await _within(said, self.approval_timeout_s)
+            state, answer = self._settled(asked, said is True)
+        return self._recorded(state, answer, asked)
+
+    def _without_asking(self, state: State, decision: Decision) -> Answer | None:
         """The answer, or None when somebody has to be asked."""
         available = state.decider.availability
-        decision = state.decider.decide(ext, args or {})
         if not available.is_available:
-            return _refusal(replace(decision, reason=f"this agent is unavailable: {unavailable_because(available)}."))
-        if decision.effect == "ask" and self.approver is not None:
-            return None
-        return Answer(is_allowed=True, decision=decision) if decision.callable else _refusal(decision)
+            return refusal(decision, f"this agent is unavailable: {unavailable_because(available)}.")
+        if decision.effect == "ask":
+            return None if self._approver else refusal(decision, f"{decision.reason} Nobody is here to approve it.")
+        return allowance(decision) if decision.callable and decision.effect == "allow" else refusal(decision)
 
-    def _ask(self, state: _State, ext: Extension, args: Mapping[str, Any] | None) -> object:
-        assert self.approver is not None
+    def _ask(self, decision: Decision, asked: Asked) -> object:
         try:
-            return self.approver(state.decider.decide(ext, args or {}), args or {})
+            # A copy, so that the call which runs is the one that was judged.
+            return self._approver(decision, copy.deepcopy(dict(asked.args))) if self._approver else False
         except Exception:  # an approver that fails has not approved
             return False
 
-    def _approved(self, state: _State, ext: Extension, args: Mapping[str, Any] | None, is_yes: bool) -> Answer:
-        decision = state.decider.decide(ext, args or {})
-        name = self.approver.name if self.approver else ""
-        if is_yes:
-            return Answer(is_allowed=True, decision=decision, approver=name)
-        return replace(_refusal(replace(decision, reason=f"{decision.reason} It was not approved.")), approver=name)
+    def _settled(self, asked: Asked, is_yes: bool) -> tuple[State, Answer]:
+        """The answer after an approver's: the rules may have changed while somebody was thinking, and a deny binds."""
+        state = self._state
+        decision = judged(state, asked)
+        answer = self._without_asking(state, decision)
+        if answer is None:
+            name = str(getattr(self._approver, "name", None) or type(self._approver).__name__)
+            no = f"{decision.reason} It was not approved."
+            answer = allowance(decision, name) if is_yes else refusal(decision, no, name)
+        return state, answer
 
-    def _recorded(
-        self,
-        state: _State,
-        answer: Answer,
-        args: Mapping[str, Any] | None,
-        action: str,
-        started: float,
-        session: str,
-    ) -> Answer:
-        took = (time.perf_counter() - started) * 1e6
-        try:
-            keys = tuple(str(key)[:64] for key in list(args or ())[:64])
-            self._record(
-                state, "use", action, answer.decision, is_allowed=answer.is_allowed, took_us=took,
-                approver=answer.approver, arguments=keys, session=session,
-            )  # fmt: skip
-        except Exception as error:  # an unrecorded use does not happen
-            return _refusal(replace(answer.decision, reason=f"the record cannot be written ({type(error).__name__})."))
-        return answer
+    def _recorded(self, state: State, answer: Answer, asked: Asked) -> Answer:
+        outcome: Outcome = "allowed" if answer else "refused"
+        took_us = (time.perf_counter() - asked.started) * 1e6
+        why = self._noted(state, answer.decision, "use", asked.action, outcome, answer.approver, took_us, asked)
+        return refusal(answer.decision, f"the record cannot be written ({why}).") if why else answer
 
-    def _record(
+    def _shown(
+        self, state: State, rows: list[tuple[Any, Decision]], action: str, session: str
+    ) -> list[tuple[Any, Decision]]:
+        """The visible rows, the hidden ones recorded; none at all while the record cannot be written."""
+        asked = Asked(items=(), args={}, action=action, session=session)
+        for _, decision in rows:
+            if not decision.visible and self._noted(state, decision, "see", action, "refused", asked=asked):
+                return []
+        return [row for row in rows if row[1].visible]
+
+    def _noted(
         self,
-        state: _State,
+        state: State,
+        decision: Decision,
         question: Question,
         action: str,
-        decision: Decision,
-        *,
-        is_allowed: bool,
-        took_us: float = 0.0,
+        outcome: Outcome,
         approver: str = "",
-        arguments: tuple[str, ...] = (),
-        session: str = "",
-        outcome: str = "",
-    ) -> None:
-        self.sink(
-            Event(
+        took_us: float = 0.0,
+        asked: Asked | None = None,
+    ) -> str:
+        """Hands one event to the sink; what went wrong in a word, or the empty text."""
+        try:
+            event = Event(
                 when=self._clock(),
                 agent=self.agent,
                 door=self.door,
                 question=question,
                 action=action,
-                extension=decision.extension.id,
-                outcome="changed" if outcome else "allowed" if is_allowed else "refused",
+                extension=decision.extension.id[:MAX_ID],
+                outcome=outcome,
                 effect=decision.effect,
-                reason=decision.reason,
+                reason=decision.reason[:MAX_MESSAGE],
                 rule=rule_of(decision),
                 policy_version=state.decider.profile.version,
                 inventory_version=state.decider.inventory.version,
                 approver=approver,
                 took_us=took_us,
-                arguments=arguments,
-                session=session,
+                arguments=tuple(str(key)[:64] for key in list(asked.args)[:64]) if asked else (),
+                session=asked.session if asked else "",
             )
-        )
+            self.sink(event)
+        except Exception as error:  # an unrecorded use does not happen
+            return type(error).__name__
+        return ""
 
 
-def unavailable_because(availability: Availability) -> str:
-    """What stands in the way of a turn, in one line."""
-    parts = [f"required `{m.pattern}` is not met ({m.detail})" for m in availability.missing]
-    return "; ".join([*parts, *([availability.error] if availability.error else [])])
+async def _within(said: Awaitable[object], seconds: float) -> object:
+    """What the approver says, or False when it fails or takes too long."""
+    import asyncio  # only here: a hook is a process per call, and has nobody to wait for
 
-
-def _refusal(decision: Decision) -> Answer:
-    reason = decision.reason
-    if decision.effect == "ask" and "approved" not in reason:
-        reason += " Nobody is here to approve it."
-    return Answer(is_allowed=False, decision=replace(decision, reason=reason, callable=False), message=reason)
-
-
-def _owners(extensions: Iterable[Extension], naming: Naming) -> dict[str, tuple[Extension, ...]]:
-    """Installed items by every exact name that a door could know them by."""
-    found: dict[str, list[Extension]] = {}
-    for ext in extensions:
-        names = naming.of(ext)
-        spelled = {ext.id, nfc(ext.name), *names["name"], *names.get("item_any", ()), *names.get("own", ())}
-        for name in spelled:
-            found.setdefault(name, []).append(ext)
-    return {name: tuple(items) for name, items in found.items()}
+    try:
+        return await asyncio.wait_for(said, seconds)
+    except Exception:  # an approver that fails has not approved
+        return False
