@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from extgate.core.extension import Extension
-from extgate.core.names import Facet, Naming, refusal, shown_name
+from extgate.core.names import Facet, Naming, refusal, shown_name, uri_forms
 from extgate.core.patterns import PatternSet, matches, nfc
 from extgate.core.policy import STRICTNESS, Effect, Entry, Policy, Profile, Rule, Test
 
@@ -271,6 +271,18 @@ def _rank(verdict: Verdict) -> int:
     return STRICTNESS[verdict.effect] if verdict.effect else -1
 
 
+def judge(compiled: CompiledProfile, naming: Naming, ext: Extension, args: Mapping[str, Any] | None = None) -> Verdict:
+    """The answer for an item under every form of its name: a resource's URI has several, and the strictest counts."""
+    forms = uri_forms(ext.name) if ext.kind == "mcp_resource" else (ext.name,)
+    items = [ext if form == ext.name else replace(ext, name=form) for form in forms]
+    verdicts = [compiled.verdict(item, naming.of(item), args) for item in items]
+    worst = max(verdicts, key=_rank)
+    if len(forms) == 1 or worst is verdicts[0]:
+        return worst
+    reason = f"{worst.reason} (read as another form of '{shown_name(ext)}')"
+    return replace(worst, reason=reason)
+
+
 def decide(
     profile: Profile, ext: Extension, installed: Iterable[Extension] = (), *, args: Mapping[str, Any] | None = None
 ) -> Verdict:
@@ -280,4 +292,4 @@ def decide(
     """
     extensions = tuple(installed)
     naming = Naming(extensions if ext in extensions else (*extensions, ext))
-    return CompiledProfile(profile).verdict(ext, naming.of(ext), args)
+    return judge(CompiledProfile(profile), naming, ext, args)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
 
-from extgate.core.decide import CompiledProfile, Decision, Step, Verdict
+from extgate.core.decide import CompiledProfile, Decision, Step, Verdict, judge
 from extgate.core.extension import Extension, Inventory
 from extgate.core.names import Naming, shown_name
 from extgate.core.patterns import matches, nfc
@@ -53,10 +51,10 @@ class Decider:
     def decide(self, ext: Extension, args: Mapping[str, Any] | None = None) -> Decision:
         """The answer for one item; for one call of it when `args` are given."""
         if args is not None:
-            return self._decision(ext, self.compiled.verdict(ext, self.naming.of(ext), args))
+            return self._decision(ext, judge(self.compiled, self.naming, ext, args))
         found = self._memo.get(id(ext))
         if found is None or found.extension is not ext:
-            found = self._decision(ext, self.compiled.verdict(ext, self.naming.of(ext)))
+            found = self._decision(ext, judge(self.compiled, self.naming, ext))
             self._memo[id(ext)] = found
         return found
 
@@ -72,12 +70,10 @@ class Decider:
             step = Step(text="resource", outcome="decides", effect="deny")
             reason = f"'{shown_name(ext)[:200]}' is refused: it is {why}."
             return self._decision(ext, Verdict(effect="deny", reason=reason, step=step, trail=()))
-        asked = [replace(ext, name=form) for form in uri_forms(uri)]
-        verdicts = [self.compiled.verdict(form, self.naming.of(form)) for form in asked]
-        worst = max(verdicts, key=lambda v: STRICTNESS[v.effect or "deny"])
-        listed = [self.compiled.verdict(owner, self.naming.of(owner)) for owner in owners]
+        asked = judge(self.compiled, self.naming, ext)
+        listed = [judge(self.compiled, self.naming, owner) for owner in owners]
         best = min(listed, key=lambda v: STRICTNESS[v.effect or "deny"])
-        return self._decision(ext, max(worst, best, key=lambda v: STRICTNESS[v.effect or "deny"]))
+        return self._decision(ext, max(asked, best, key=lambda v: STRICTNESS[v.effect or "deny"]))
 
     def named(self, name: str) -> tuple[Extension, ...]:
         """The installed items that a user's NAME means: an id, `server/item`, a name, a leaf, or a wire name."""
@@ -87,12 +83,16 @@ class Decider:
                 e
                 for e in self.inventory.extensions
                 if name == nfc(e.id)
-                or (facet == "name" and (name in self.naming.of(e)["name"] or name == nfc(e.name)))
+                or (facet == "name" and (name in self._plain_names(e)))
                 or (facet == "any" and name in self.naming.of(e)["any"])
             )
             if found:
                 return found
         return ()
+
+    def _plain_names(self, ext: Extension) -> tuple[str, ...]:
+        names = self.naming.of(ext)
+        return (nfc(ext.name), *names["name"], *names.get("sourced", ()))
 
     def _decision(self, ext: Extension, verdict: Verdict) -> Decision:
         effect = verdict.effect or "deny"
@@ -119,27 +119,6 @@ CATALOG_TOOLS = frozenset({"fetch_tools", "get_tool", "run_tool", "fetch_skills"
 def is_catalog_tool(ext: Extension) -> bool:
     """Whether the item itself hands out others, and so is delivered in the request."""
     return ext.kind == "tool" and ext.name in CATALOG_TOOLS
-
-
-def uri_forms(uri: str) -> tuple[str, ...]:
-    """The URI as written, and percent-decoded to a fixed point with dot segments removed; each form once."""
-    forms = [uri]
-    while len(forms) < 12 and (decoded := unquote(forms[-1])) != forms[-1]:
-        forms.append(decoded)
-    forms += [_without_dots(form) for form in tuple(forms)]
-    return tuple(dict.fromkeys(forms))
-
-
-def _without_dots(uri: str) -> str:
-    head, mark, path = re.match(r"([A-Za-z][A-Za-z0-9+.-]*:(?:/{2,3}[^/]*)?)?()(.*)", uri, re.DOTALL).groups()  # type: ignore[union-attr]
-    parts: list[str] = []
-    for part in path.replace("\\", "/").split("/"):
-        if part == "..":
-            if parts and parts[-1]:
-                parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return (head or "") + mark + "/".join(parts)
 
 
 def covers(resource: Extension, uri: str) -> bool:

@@ -56,8 +56,12 @@ def is_literal(pattern: str) -> bool:
 
 
 def unclosed_bracket(pattern: str) -> bool:
-    """Whether some `[` has no closing `]`, so that it stands for itself."""
-    return "[" in _PIECE.findall(pattern)
+    """Whether some `[` has no closing `]`, so that it stands for itself.
+
+    `[]` and `[!]` stand for themselves too, but are closed to the eye: an empty set, which is no mistake of typing.
+    """
+    found = (m for m in _PIECE.finditer(pattern) if m[0] == "[")
+    return any(not pattern.startswith(("]", "!]"), m.end()) for m in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
+from urllib.parse import unquote
 
 from extgate.core.extension import KINDS, Extension
 from extgate.core.patterns import nfc
@@ -23,25 +24,31 @@ RUNTIMES = frozenset(
 )
 """Sources that mean the runtime's own tools and not a plugin's."""
 
-Facet = Literal["name", "any", "server", "item", "full", "item_any", "own", "category", "folder", "module", "type"]
+Facet = Literal[
+    "name", "any", "sourced", "server", "item", "full", "item_any", "own", "category", "folder", "module", "type"
+]
 """What of an item a pattern is held against.
 
-name: what an allow may use. any: every spelling, for denies. server: the server's name. item: `server/item`.
-full: `server__item` and `mcp__server__item`. item_any: every spelling of an item but its server's own names.
+name: what an allow may use. any: every spelling, for denies. sourced: `source/name`. server: the server's name.
+item: `server/item`. full: `server__item` and `mcp__server__item`. item_any: every spelling but the server's own.
 own: dialect B's names of an item. category: a skill's frontmatter category, empty when it has none.
 folder, module, type: dialect B's parts; of a skill, `folder` is its parent folder, `module` every ancestor folder.
 """
 
 
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10))))
+"""Letters and marks that print nothing: fillers, joiners, variation selectors."""
+
+
 def refusal(name: str | None) -> str | None:
     """Why nothing of this name may be used; None when the name is sound."""
-    if not name:
+    if not name or not name.strip():
         return "it has no name"
     if name.isascii() and name.isprintable():
         return None
     for char in name:
         category = unicodedata.category(char)
-        if category in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        if category in ("Cc", "Cf", "Cs", "Zl", "Zp") or char in _BLANK or 0xE0100 <= ord(char) <= 0xE01EF:
             what = {"Cc": "a control character", "Cs": "half a surrogate pair"}.get(category, "an invisible character")
             return f"its name holds {what} (U+{ord(char):04X})"
     return None
@@ -55,6 +62,9 @@ def show(text: str) -> str:
     return "".join(f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in bad else c for c in text)
 
 
+_GEMINI = "A-Za-z0-9_.:-"
+
+
 def cleaned(text: str, allowed: str = r"A-Za-z0-9_-") -> str:
     """The text with each character outside the set replaced by `_`, as runtimes do before a name goes out."""
     return re.sub(f"[^{allowed}]", "_", text)
@@ -63,17 +73,29 @@ def cleaned(text: str, allowed: str = r"A-Za-z0-9_-") -> str:
 def wire_names(server: str, item: str) -> tuple[str, ...]:
     """Every name that a known runtime gives an MCP item, each also cut at 64 characters.
 
-    Sources: reference notes on each runtime's requests, seen 2026-11-30. Claude Code and Hermes
-    `mcp__server__item`; Codex the same as namespace and name; opencode and msAgent `server_item`; Gemini CLI
-    `mcp_server_item`, its middle cut out over 63; OpenProgram `server__item`, letters of any script kept.
+    Claude Code 2.1.332 `mcp__server__item`; Hermes 0.19.0 the same with hyphens replaced too; Codex 0.171.0 the same as
+    namespace and name, uncleaned; opencode 1.18.33 `server_item`; Gemini CLI 0.61.0 `mcp_server_item`, its middle cut
+    out over 63; OpenProgram f27be0ee2 `server__item`, letters of any script kept, cut at the item's left; msAgent
+    `server_item` as it stands. A runtime may normalise before it cleans, so both orders count. Seen 2026-11-30.
     """
-    s, i = cleaned(server), cleaned(item)
-    gemini = "mcp_" + cleaned(server, r"A-Za-z0-9_.:-").removeprefix("mcp_") + "_" + cleaned(item, r"A-Za-z0-9_.:-")
-    if len(gemini) > 63:
-        gemini = f"{gemini[:30]}...{gemini[-30:]}"
-    letters_s, letters_i = cleaned(server, r"\w-"), cleaned(item, r"\w-")
-    names = [f"mcp__{s}__{i}", f"{s}_{i}", f"{s}__{i}", f"{server}_{item}", gemini, f"{letters_s}__{letters_i}"]
+    names: list[str] = []
+    for s, i in dict.fromkeys(((server, item), (nfc(server), nfc(item)))):
+        plain, hermes = (cleaned(s), cleaned(i)), (cleaned(s, "A-Za-z0-9_"), cleaned(i, "A-Za-z0-9_"))
+        gemini = f"mcp_{cleaned(s, _GEMINI).removeprefix('mcp_')}_{cleaned(i, _GEMINI)}"
+        letters = (cleaned(s, r"\w-"), cleaned(i, r"\w-"))
+        room = MAX_WIRE - len(letters[0]) - 2
+        names += [f"mcp__{plain[0]}__{plain[1]}", f"{plain[0]}_{plain[1]}", f"{plain[0]}__{plain[1]}"]
+        names += [f"mcp__{hermes[0]}__{hermes[1]}", f"mcp__{s}__{i}", f"{s}_{i}", gemini, "__".join(letters)]
+        names += [f"{gemini[:30]}...{gemini[-30:]}"] if len(gemini) > 63 else []
+        names += [f"{letters[0]}__{letters[1][-room:]}"] if room >= 8 else []
     return tuple(dict.fromkeys(part for name in names for part in (name, name[:MAX_WIRE])))
+
+
+def server_names(server: str) -> tuple[str, ...]:
+    """The server's name as it is, and as known runtimes clean it."""
+    forms = dict.fromkeys((server, nfc(server)))
+    kept = (r"A-Za-z0-9_-", "A-Za-z0-9_", _GEMINI, r"\w-")
+    return tuple(dict.fromkeys((*forms, *(cleaned(form, allowed) for form in forms for allowed in kept))))
 
 
 def full_names(server: str, item: str) -> tuple[str, ...]:
@@ -113,16 +135,15 @@ class Naming:
         return self._skill_facets(ext) if ext.kind == "skill" else self._plain_facets(ext)
 
     def _plain_facets(self, ext: Extension) -> dict[Facet, tuple[str, ...]]:
-        names = [f"{ext.source}/{ext.name}"] if ext.source else []
         is_own = is_runtime_source(ext)
-        if is_own or self._sources[(ext.kind, nfc(ext.name))] <= 1:
-            names.insert(0, ext.name)
+        is_plain = is_own or self._sources[(ext.kind, nfc(ext.name))] <= 1
         aliases = tuple(str(a) for a in ext.facts.get("aliases", ()))
         module = "deepagents" if is_own else ext.source.removeprefix("plugin:")
         kind = "impl" if ext.kind == "tool" else ext.kind
         return {
-            "name": tuple(names),
-            "any": (ext.name, *names, *aliases),
+            "name": (ext.name,) if is_plain else (),
+            "any": (ext.name, *aliases),
+            "sourced": (f"{ext.source}/{ext.name}",) if ext.source else (),
             "own": (ext.name,),
             "module": (module,),
             "type": (kind,),
@@ -155,7 +176,7 @@ def _mcp_facets(ext: Extension, server: str) -> dict[Facet, tuple[str, ...]]:
     items = (path, *joined, *wires)
     return {
         "name": (path,),
-        "any": (server, *items, cleaned(server), cleaned(server, r"\w-")),
+        "any": (*server_names(server), *items),
         "server": (server,),
         "item": () if "/" in server else (path,),
         "full": full,
@@ -181,3 +202,29 @@ def kind_of_block(block: str) -> tuple[str, ...]:
     if block == "mcp":
         return tuple(kind.name for kind in KINDS.values() if kind.is_mcp)
     return tuple(kind.name for kind in KINDS.values() if kind.block == block)
+
+
+def uri_forms(uri: str) -> tuple[str, ...]:
+    """The URI as written, percent-decoded to a fixed point, and each with dot segments removed; each form once."""
+    forms = [uri]
+    while len(forms) < 32 and (decoded := unquote(forms[-1])) != forms[-1]:
+        forms.append(decoded)
+    return tuple(dict.fromkeys((*forms, *map(_without_dots, forms))))
+
+
+def _without_dots(uri: str) -> str:
+    """RFC 3986, 5.2.4, with scheme and authority kept; a backslash counts as a slash, as lenient servers read it."""
+    head = re.match(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/\\]*)?)?", uri)
+    start = head.end() if head else 0
+    path = uri[start:].replace("\\", "/") if ".." in uri else uri[start:]
+    kept: list[str] = []
+    segments = path.split("/")
+    for at, segment in enumerate(segments):
+        if segment not in (".", ".."):
+            kept.append(segment)
+            continue
+        if segment == ".." and len(kept) > (1 if path.startswith("/") else 0):
+            kept.pop()
+        if at == len(segments) - 1:
+            kept.append("")
+    return uri[:start] + "/".join(kept)

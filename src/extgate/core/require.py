@@ -71,12 +71,10 @@ class _Servers:
         """None when the requirement is met."""
         pattern = requirement.pattern
         head, slash, item = pattern.partition("/")
-        by_name = [s for s in self.inventory.servers if not refusal(s.name) and matches(s.name, pattern)]
-        by_item: list[Server] = []
-        if slash:
-            by_item = [s for s in self.inventory.servers if not refusal(s.name) and matches(s.name, head)]
-            if item == "*":
-                by_name, by_item = [*by_name, *by_item], []
+        named = [s for s in self.inventory.servers if not refusal(s.name)]
+        # `a/b` speaks of the item `b` of the server `a`, never of a server whose own name is `a/b`.
+        by_server = [s for s in named if matches(s.name, head) and not (slash and "/" in s.name)]
+        by_name, by_item = ([], by_server) if slash and item != "*" else (by_server, [])
         removed = {s.name: why for s in (*by_name, *by_item) if (why := self.removal(s))}
         usable = [s for s in by_name if s.state == "connected" and s.name not in removed]
         if usable or any(

@@ -104,6 +104,7 @@ def _read_yaml(text: str, path: str) -> Node:
         raise DocumentError(f"is not valid YAML: {' '.join(str(error).split())}", file=path, line=1) from None
 
 
+_COLLECTION_TAGS = (None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _TEXT_TAGS = frozenset({"str", "timestamp", "merge", "value", "!"})
 """Scalars that stay the text that was written."""
 
@@ -131,6 +132,8 @@ class _YamlReader:
             node: Node | None = None
             if isinstance(event, yaml.events.MappingStartEvent | yaml.events.SequenceStartEvent):
                 is_map = isinstance(event, yaml.events.MappingStartEvent)
+                if event.tag not in _COLLECTION_TAGS:
+                    raise self.error(f"uses the tag `{event.tag}`, which has no meaning here", event)
                 frames.append(_Frame(is_map, event.start_mark.line + 1, event.anchor))
                 if len(frames) > MAX_DEPTH:
                     raise self.error(f"is nested deeper than {MAX_DEPTH} levels", event)

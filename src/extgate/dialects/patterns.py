@@ -100,7 +100,8 @@ def _block(root: Node, block: str, notes: Notes) -> tuple[list[Node], bool]:
         return [], False
     for key in node.items:
         if key in ("disabled", "allowed", "categories", "required"):
-            notes.error("EG007", f"{block}.{key}: mixes the two dialects", node.key_line(key), "keep one of them")
+            at = max(node.key_line(key), node.key_line("patterns"))
+            notes.error("EG007", f"{block}: mixes the two dialects, `{key}` and `patterns`", at, "keep one of them")
         elif key not in _KEYS[block]:
             keys = ", ".join(_KEYS[block])
             notes.error("EG002", f"{block}.{key}: no such key", node.key_line(key), f"the keys here are {keys}")

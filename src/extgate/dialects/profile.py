@@ -167,24 +167,21 @@ class _Reader:
 
     def toolset(self, key: str, value: Node) -> None:
         where = f"tools.{key}"
-        if value.kind == "list":
-            entries = self.notes.patterns(value, where)
-            self.extra.append((where, value, [(e, clean(e.scalar)) for e in entries]))
-        elif not isinstance(value.scalar, str):
+        if not isinstance(value.scalar, str):
             self.notes.error("EG003", f"{where}: expected a name, got {value.shown}", value.line, "write its name")
+        elif value.scalar not in TOOLSETS:
+            message = f"{where}: {value.shown} is not a preset known here"
+            self.notes.error("EG009", message, value.line, f"list the names in `allowed`; known: {', '.join(TOOLSETS)}")
+        elif not TOOLSETS[value.scalar]:
+            self.admits_nothing = value
         else:
-            if value.scalar not in TOOLSETS:
-                message = f"{where}: {value.shown} is not a preset known here, so it admits nothing"
-                self.notes.warn("EG009", message, value.line, "list the names in `allowed`")
-            names = TOOLSETS.get(value.scalar, ())
-            self.extra.append((where, value, [(value, name) for name in names]))
+            self.extra.append((where, value, [(value, name) for name in TOOLSETS[value.scalar]]))
 
     # ------------------------------------------------------------------------------------------ rules
 
     def add_rules(self, block: str) -> None:
         kinds = frozenset(kind_of_block(block))
-        denied: tuple[Facet, ...] = ("any",) if block in ("tools", "skills", "mcp") else ("any", "own")
-        self.add(f"{block}.disabled", kinds, self.entries(f"{block}.disabled", lambda _: denied), _DENIED)
+        self.add(f"{block}.disabled", kinds, self.entries(f"{block}.disabled", _any_name), _DENIED)
         if block == "tools" and self.admits_nothing:
             reason = "this agent has no tools: '{name}' is not listed."
             kinds_of_none = frozenset({"tool", "mcp_tool"})
@@ -194,7 +191,7 @@ class _Reader:
         for text, node, names in self.extra if block == "tools" else ():
             self.add(text, kinds, _exact(names, ("name",)), _UNLISTED, unless=True, at=node)
         if block == "skills":
-            entries = self.entries("skills.categories", lambda _: ("category",))
+            entries = tuple(map(_needs_category, self.entries("skills.categories", lambda _: ("category",))))
             reason = f"category '{{category}}' is not permitted (allowed: {', '.join(e.text for e in entries)})."
             self.add("skills.categories", kinds, entries, reason, unless=True)
         for entry in self.lists.get("mcp.required", ()) if block == "mcp" else ():
@@ -260,8 +257,20 @@ def _exact(names: Sequence[tuple[Node, str]], facets: tuple[Facet, ...]) -> tupl
     )
 
 
+def _needs_category(entry: Entry) -> Entry:
+    """An uncategorised skill fits `""` and a lone `*` only: other patterns that match the empty text need a letter."""
+    if entry.text in ("", "*") or entry.text.strip("*"):
+        return entry
+    return replace(entry, tests=(Test(facets=("category",), pattern="?*"),))
+
+
+def _any_name(text: str) -> tuple[Facet, ...]:
+    # A bare pattern is not held against `source/name`: `b*` means tools that begin so, not all of `builtin`.
+    return ("any", "sourced") if "/" in text else ("any",)
+
+
 def _by_name(text: str) -> tuple[Facet, ...]:
-    return ("name",)
+    return ("name", "sourced") if "/" in text or not text.strip("*") else ("name",)
 
 
 def _mcp_allow(text: str) -> tuple[Facet, ...]:
@@ -272,5 +281,5 @@ def _mcp_allow(text: str) -> tuple[Facet, ...]:
 
 
 def _full_name_allow(text: str) -> tuple[Facet, ...]:
-    facets = _mcp_allow(text)
-    return ("item", "full") if facets == ("server",) else facets
+    """The same where only full names count: a pattern without `/` and `__` names none, and stays among tools."""
+    return tuple(facet for facet in _mcp_allow(text) if facet != "server")

@@ -19,16 +19,17 @@ from extgate.core.require import Availability
 from extgate.enforce.answer import MAX_MESSAGE, Answer, Approver, allowance, refusal, unavailable_because
 from extgate.enforce.question import (
     MAX_ID,
+    MAX_TOLD,
     Asked,
     State,
     by_exact_name,
+    by_item,
+    by_name,
+    by_uri,
     decided,
+    decided_by_name,
     judged,
-    meant,
     owners,
-    reading,
-    strictest,
-    unknown,
 )
 from extgate.enforce.sinks import discard
 
@@ -70,7 +71,7 @@ class Gate:
 
     def _make(self, profile: Profile, inventory: Inventory, compiled: CompiledProfile | None = None) -> State:
         decider = Decider(profile, inventory, has_approver=self._approver is not None, compiled=compiled)
-        return State(decider, by_exact_name(inventory.extensions, decider.naming))
+        return State(decider, decider.availability, by_exact_name(inventory.extensions, decider.naming))
 
     def swap(self, *, profile: Profile | None = None, inventory: Inventory | None = None) -> tuple[Decision, ...]:
         """Puts another policy or inventory in force; returns the decisions whose answer changed, in order.
@@ -137,7 +138,7 @@ class Gate:
     @property
     def availability(self) -> Availability:
         """Whether the agent may take a turn now."""
-        return self._state.decider.availability
+        return self._state.available
 
     # ------------------------------------------------------------------------------------------ names
 
@@ -149,17 +150,22 @@ class Gate:
 
     def see(self, items: Iterable[Extension], *, action: str = "list", session: str = "") -> tuple[Extension, ...]:
         """The items that the model may learn of, in order. Items never installed are judged like any other."""
-        state = self._state
-        rows = [(ext, decided(state, ext)) for ext in items]
-        return tuple(ext for ext, _ in self._shown(state, rows, action, session))
+        state, items = self._state, tuple(items)
+        try:
+            decisions = [state.decider.decide(ext) for ext in items]
+        except Exception:  # one of them cannot be judged; the others can
+            decisions = [decided(state, ext) for ext in items]
+        shown = self._shown(state, decisions, action, session)
+        return tuple(ext for ext, decision in zip(items, decisions, strict=True) if shown and decision.visible)
 
     def see_named(
         self, names: Iterable[str], kinds: Sequence[str] = (), *, action: str = "list", session: str = ""
     ) -> tuple[str, ...]:
         """`see` for a door that only has names: one without an owner is hidden, one with several if any is."""
-        state = self._state
-        rows = [(name, strictest([decided(state, e) for e in meant(state, name, kinds)])) for name in names]
-        return tuple(name for name, _ in self._shown(state, rows, action, session))
+        state, names, kinds = self._state, tuple(names), tuple(kinds)
+        decisions = [decided_by_name(state, name, kinds) for name in names]
+        shown = self._shown(state, decisions, action, session)
+        return tuple(name for name, decision in zip(names, decisions, strict=True) if shown and decision.visible)
 
     def is_visible(self, ext: Extension) -> bool:
         """Whether the model may learn of one item; nothing is recorded."""
@@ -175,13 +181,13 @@ class Gate:
         self, ext: Extension, args: Mapping[str, Any] | None = None, *, action: str = "call", session: str = ""
     ) -> Answer:
         """Whether this one use may happen. An `ask` goes to the approver, if it answers at once."""
-        return self._use(Asked(items=(ext,), args=args or {}, action=action, session=session))
+        return self._use(by_item(ext, args, action, session))
 
     async def ause(
         self, ext: Extension, args: Mapping[str, Any] | None = None, *, action: str = "call", session: str = ""
     ) -> Answer:
         """`use` for an approver that may have to be awaited."""
-        return await self._ause(Asked(items=(ext,), args=args or {}, action=action, session=session))
+        return await self._ause(by_item(ext, args, action, session))
 
     def use_named(
         self,
@@ -193,8 +199,7 @@ class Gate:
         session: str = "",
     ) -> Answer:
         """`use` for a door that only has a name: no owner is a deny, several are denied if any is."""
-        items = meant(self._state, name, kinds)
-        return self._use(Asked(items=items, args=args or {}, action=action, session=session))
+        return self._use(by_name(name, kinds, args, action, session))
 
     async def ause_named(
         self,
@@ -206,8 +211,7 @@ class Gate:
         session: str = "",
     ) -> Answer:
         """`use_named` for an approver that may have to be awaited."""
-        items = meant(self._state, name, kinds)
-        return await self._ause(Asked(items=items, args=args or {}, action=action, session=session))
+        return await self._ause(by_name(name, kinds, args, action, session))
 
     def refuse_unknown(
         self,
@@ -219,15 +223,15 @@ class Gate:
         session: str = "",
     ) -> Answer:
         """The recorded refusal of a name that nothing installed has."""
-        return self._use(Asked(items=(unknown(name, kind),), args=args or {}, action=action, session=session))
+        return self._use(by_name(name, (kind,), args, action, session, is_known=False))
 
     def read_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
         """Whether one resource may be read: every form of the URI is judged."""
-        return self._use(reading(server, uri, session))
+        return self._use(by_uri(server, uri, session))
 
     async def aread_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
         """`read_uri` for an approver that may have to be awaited."""
-        return await self._ause(reading(server, uri, session))
+        return await self._ause(by_uri(server, uri, session))
 
     # ------------------------------------------------------------------------------------------ inside
 
@@ -255,9 +259,8 @@ class Gate:
 
     def _without_asking(self, state: State, decision: Decision) -> Answer | None:
         """The answer, or None when somebody has to be asked."""
-        available = state.decider.availability
-        if not available.is_available:
-            return refusal(decision, f"this agent is unavailable: {unavailable_because(available)}.")
+        if not state.available.is_available:
+            return refusal(decision, f"this agent is unavailable: {unavailable_because(state.available)}.")
         if decision.effect == "ask":
             return None if self._approver else refusal(decision, f"{decision.reason} Nobody is here to approve it.")
         return allowance(decision) if decision.callable and decision.effect == "allow" else refusal(decision)
@@ -283,18 +286,27 @@ class Gate:
     def _recorded(self, state: State, answer: Answer, asked: Asked) -> Answer:
         outcome: Outcome = "allowed" if answer else "refused"
         took_us = (time.perf_counter() - asked.started) * 1e6
-        why = self._noted(state, answer.decision, "use", asked.action, outcome, answer.approver, took_us, asked)
+        why = self._noted(
+            state, answer.decision, "use", asked.action, outcome, answer.approver, took_us, asked.session, asked.args
+        )
         return refusal(answer.decision, f"the record cannot be written ({why}).") if why else answer
 
-    def _shown(
-        self, state: State, rows: list[tuple[Any, Decision]], action: str, session: str
-    ) -> list[tuple[Any, Decision]]:
-        """The visible rows, the hidden ones recorded; none at all while the record cannot be written."""
-        asked = Asked(items=(), args={}, action=action, session=session)
-        for _, decision in rows:
-            if not decision.visible and self._noted(state, decision, "see", action, "refused", asked=asked):
-                return []
-        return [row for row in rows if row[1].visible]
+    def _shown(self, state: State, decisions: Sequence[Decision], action: str, session: str) -> bool:
+        """Records what is hidden, once for each state; False while that cannot be done, so that nothing is shown."""
+        hidden = [decision for decision in decisions if not decision.visible]
+        told = state.told_of(session, action)
+        if hidden == told.last:
+            return True
+        for decision in hidden:
+            name = decision.extension.id
+            if name not in told.ids:
+                if self._noted(state, decision, "see", action, "refused", session=session):
+                    return False
+                told.ids.add(name)
+        told.last = hidden
+        if len(told.ids) >= MAX_TOLD:
+            told.ids.clear()
+        return True
 
     def _noted(
         self,
@@ -305,7 +317,8 @@ class Gate:
         outcome: Outcome,
         approver: str = "",
         took_us: float = 0.0,
-        asked: Asked | None = None,
+        session: str = "",
+        args: Iterable[object] = (),
     ) -> str:
         """Hands one event to the sink; what went wrong in a word, or the empty text."""
         try:
@@ -324,8 +337,8 @@ class Gate:
                 inventory_version=state.decider.inventory.version,
                 approver=approver,
                 took_us=took_us,
-                arguments=tuple(str(key)[:64] for key in list(asked.args)[:64]) if asked else (),
-                session=asked.session if asked else "",
+                arguments=tuple(str(key)[:64] for key in list(args)[:64]),
+                session=session,
             )
             self.sink(event)
         except Exception as error:  # an unrecorded use does not happen

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from extgate.analysis.lint.context import Context
 from extgate.core.extension import Extension, Finding
+from extgate.core.names import show
 
 CODES = ("EG018",)
 
@@ -20,6 +21,8 @@ def check(context: Context) -> Iterator[Finding]:
     tomorrow = Extension(kind="tool", name=_NEW, source="builtin")
     if context.decider.decide(tomorrow).effect == "deny":
         return
-    message = f"{denies[0].list}: a list of {len(denies)} denies; the next new tool will be let through"
+    positive = next((s for s in context.spots if s.list.startswith("tools.") and not s.is_deny), None)
+    over = f" over `{show(positive.entry.text)}`" if positive else ""
+    message = f"{denies[0].list}: a list of {len(denies)} denies{over}; the next new tool will be let through"
     fix = "list what the agent needs in `allowed`, if that is meant"
     yield context.warn("EG018", message, at=denies[0].entry, fix=fix, severity="info")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from extgate.analysis.lint.context import Context, Spot
 from extgate.core.explain import CATALOG_TOOLS
@@ -32,9 +33,9 @@ def check(context: Context) -> Iterator[Finding]:
             yield from _declared(context, spot)
     for rule in context.policy.rules:
         if rule.unless and not rule.entries and rule.text.endswith(".patterns") and "subagent" not in rule.kinds:
-            yield context.warn(
-                "EG025", f"{rule.text}: no positive pattern, so nothing is available", at=rule, fix="add one"
-            )
+            severity: Literal["warning", "info"] = "warning" if rule.line else "info"
+            message = f"{rule.text}: no positive pattern, so nothing is available"
+            yield context.warn("EG025", message, at=rule, fix="add one", severity=severity)
     catalog = context.policy.facts.get("catalog", ())
     needed = {"tool": ("fetch_tools", "get_tool", "run_tool"), "skill": ("fetch_skills", "get_skill")}
     visible = {d.extension.name for d in context.visible if d.extension.name in CATALOG_TOOLS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from extgate.analysis.lint.context import Context, is_shell
 from extgate.core.extension import Finding
@@ -17,10 +18,13 @@ def check(context: Context) -> Iterator[Finding]:
     if not shells:
         return
     names = ", ".join(f"`{show(d.extension.name)}`" for d in shells[:5])
-    rule = next((rule for rule in context.policy.rules if rule.text.startswith("tools.")), None)
+    rules = [rule for rule in context.policy.rules if rule.text.startswith("tools.")]
+    rule = next((rule for rule in rules if rule.unless or rule.effect == "allow"), rules[0] if rules else None)
     if rule:
         message = f"{rule.text}: tools are limited, yet {names} can run commands and so do what the others may not"
-        yield context.warn("EG019", message, at=rule, fix="deny it, unless a shell is meant")
+        is_list = rule.unless or rule.effect == "allow"
+        severity: Literal["warning", "info"] = "warning" if is_list else "info"
+        yield context.warn("EG019", message, at=rule, fix="deny it, unless a shell is meant", severity=severity)
     message = f"{names} can write files, the gate's own included"
     fix = "keep profiles where the agent's user cannot write, or deny the tool"
     yield context.warn("EG029", message, fix=fix, severity="info")
