@@ -1,12 +1,22 @@
-"""Random profiles and inventories for the laws by generation: small alphabets, so that things meet."""
+"""Random worlds for the laws by generation: an inventory, and a profile whose patterns are made of its names.
+
+Small alphabets and patterns cut from what is installed, so that rules and items meet; hostile names among them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-PLAIN = ["bash", "read", "send", "get_issue", "x_debug", "deploy", "notes", "search", "a", "b"]
+from tests.oracle.items import Item, items_of
+from tests.oracle.profile_law import deny_spellings
+
+Draw = Any  # what `composite` hands in
+World = tuple[dict[str, Any], dict[str, Any]]
+
+PLAIN = ["bash", "read", "send", "get_issue", "x_debug", "deploy", "notes", "search", "a", "b", "task"]
 HOSTILE = [
     *(
         "a__b",
@@ -24,208 +34,211 @@ HOSTILE = [
         "工具",
         "[a]",
         "a*",
-        "what?",
-        "{a}",
     ),
-    *(
-        "!x",
-        "a:b",
-        "",
-        " ",
-        "ba\u200bsh",
-        "a\nb",
-        "s" * 64,
-        "mcp",
-        "mcp__a",
-        "default",
-        "p\u0430y",
-        "a-b",
-        "\ufeffa",
-        "[",
-        "a]b",
-        "..",
-        "x%2fy",
-    ),
+    *("!x", "a:b", "", " ", "ba\u200bsh", "a\nb", "s" * 64, "mcp", "mcp__a", "default", "p\u0430y", "a-b", "what?"),
+    *("\ufeffa", "a]b", "..", "x%2fy", "d\ufe0f", "{a}", " bash", "longer-name-" * 6 + "end"),
 ]
 SERVERS = [
-    "slack",
-    "github",
-    "github__evil",
-    "a/b",
-    "a.b",
-    "my srv",
-    "_s",
-    "s_",
-    "mcp_x",
-    "工",
-    "s" * 60,
-    "k8s",
-    "a",
-    "a_b",
-    "a__b",
-    "sl\u200back",
-    "",
+    *(
+        "slack",
+        "github",
+        "github__evil",
+        "github/evil",
+        "a/b",
+        "a.b",
+        "my srv",
+        "my-srv",
+        "_s",
+        "s_",
+        "mcp_x",
+        "mcp",
+        "工",
+    ),
+    *("s" * 60, "k8s", "a", "a_b", "a__b", "sl\u200back", "caf\u00e9", "cafe\u0301"),
 ]
 FOLDERS = ["ops", "a", "research", "deep/er", "default", "caf\u00e9"]
 SOURCES = ["builtin", "kit", "plug"]
 URIS = [
-    "file:///a",
-    "file:///a/../b",
-    "file:///%61",
-    "file:///x/%2e%2e/y",
-    "s://1",
-    "repo://a/b",
-    "u",
-    "a/b/./c",
-    "s://1%252e",
+    *("file:///a", "file:///a/../b", "file:///%61", "file:///x/%2e%2e/y", "s://1", "repo://a/b", "u", "a/b/./c"),
+    *("s://1%252e", "file:///a/b/..", "../x", "s://h/%2F..%2Fq", "x__y://z"),
 ]
-CATEGORIES = ["research", "devops", "", "ops", "a", "cafe\u0301"]
-TOOLSETS = ["safe", "none", "research"]
+CATEGORIES = ["research", "devops", "", "ops", "a", "cafe\u0301", " "]
+TOOLSETS = ["safe", "none", "research", "safe", "no-such-preset"]
+STATES = ["configured", "untrusted", "failed", "disabled"]
 
-names = st.one_of(
-    st.sampled_from(PLAIN), st.sampled_from(PLAIN), st.sampled_from(HOSTILE), st.text("ab_/.-é*", max_size=4)
-)
+names = st.one_of(*[st.sampled_from(PLAIN)] * 3, st.sampled_from(HOSTILE), st.text("ab_/.-é*", max_size=4))
 server_names = st.sampled_from(SERVERS)
 skill_names = st.one_of(names, st.builds("{}/{}".format, st.sampled_from(FOLDERS), names))
 
 
-def _row(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def row(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """A mapping without the keys that came out as None."""
-    return st.fixed_dictionaries(parts).map(lambda row: {k: v for k, v in row.items() if v is not None})
+    return st.fixed_dictionaries(parts).map(lambda found: {k: v for k, v in found.items() if v is not None})
 
 
-tool_rows = _row(name=names, source=st.sampled_from(SOURCES))
-skill_rows = _row(
+def some(rows: st.SearchStrategy[Any], most: int, *keys: str) -> st.SearchStrategy[list[Any]]:
+    """A list of rows, no two alike in these keys."""
+    return st.lists(rows, max_size=most, unique_by=lambda r: tuple(r[k] for k in keys))
+
+
+server_rows = row(
+    server=server_names,
+    state=st.none() | st.just("connected"),
+    tools=some(row(name=names), 3, "name"),
+    resources=some(row(uri=st.sampled_from(URIS)), 2, "uri"),
+    prompts=some(row(name=names), 2, "name"),
+)
+skill_rows = row(
     name=skill_names,
     source=st.just("project"),
     category=st.none() | st.sampled_from(CATEGORIES),
     declared_name=st.none() | names,
 )
-server_rows = _row(
-    server=server_names,
-    state=st.none() | st.just("connected"),
-    tools=st.lists(_row(name=names), max_size=3, unique_by=lambda r: r["name"]),
-    resources=st.lists(_row(uri=st.sampled_from(URIS)), max_size=2, unique_by=lambda r: r["uri"]),
-    prompts=st.lists(_row(name=names), max_size=2, unique_by=lambda r: r["name"]),
-)
-down_rows = _row(server=server_names, state=st.sampled_from(["configured", "untrusted", "failed", "disabled"]))
-
 inventories = st.fixed_dictionaries(
     {
-        "tools": st.lists(tool_rows, max_size=5, unique_by=lambda r: (r["name"], r["source"])),
-        "skills": st.lists(skill_rows, max_size=4, unique_by=lambda r: r["name"]),
-        "mcp": st.lists(server_rows | server_rows | down_rows, max_size=3, unique_by=lambda r: r["server"]),
-        "subagents": st.lists(_row(name=names), max_size=2, unique_by=lambda r: r["name"]),
+        "tools": some(row(name=names, source=st.sampled_from(SOURCES)), 5, "name", "source"),
+        "skills": some(skill_rows, 4, "name"),
+        "mcp": some(
+            st.one_of(server_rows, server_rows, row(server=server_names, state=st.sampled_from(STATES))), 3, "server"
+        ),
+        "subagents": some(row(name=names), 2, "name"),
     }
 )
 
-_wild = st.builds(
-    lambda text, how: {
-        "same": text,
-        "prefix": text[:2] + "*",
-        "suffix": "*" + text[-2:],
-        "infix": f"*{text[1:3]}*",
-        "one": "?" + text[1:],
-    }[how],
-    st.one_of(names, server_names),
-    st.sampled_from(["same", "prefix", "suffix", "infix", "one"]),
-)
-_joined = st.builds(
-    "{}{}{}".format,
-    st.one_of(server_names, _wild),
-    st.sampled_from(["/", "__", "_", ":"]),
-    st.one_of(names, _wild, st.sampled_from(URIS)),
-)
-_odd = st.sampled_from(
-    ["*", "**", "?", "?*", "", " ", "[a-c]*", "[!b]*", "*[_/]*", "mcp__*", "*__*", "*/*", " bash ", "[]", "[a]"]
-)
-patterns = st.one_of(_wild, _wild, _joined, _joined, _odd, st.builds("mcp__{}__{}".format, server_names, names))
-broken_patterns = st.sampled_from([7, None, True, ["a"], "[a", "x[!"])
-pattern_lists = st.one_of(
-    st.lists(patterns, max_size=4),
-    st.lists(patterns, max_size=4),
-    st.lists(patterns, max_size=2),
-    patterns,
-    st.lists(patterns | broken_patterns, max_size=3),
-)
+
+def wild(text: str) -> st.SearchStrategy[str]:
+    """A pattern made of one text: itself, or a piece of it with wildcards."""
+    shapes = [
+        text,
+        text,
+        text[:2] + "*",
+        "*" + text[-2:],
+        f"*{text[1:3]}*",
+        "?" + text[1:],
+        f" {text} ",
+        text[:-1] + "?",
+    ]
+    shapes += [f"[{text[:1]}]{text[1:]}" if text[:1].isalnum() else text, f"[!z]{text[1:]}"]
+    return st.sampled_from(shapes)
 
 
-def _optional(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+ODD = [
+    "*",
+    "**",
+    "?",
+    "?*",
+    "",
+    " ",
+    "[a-c]*",
+    "[!b]*",
+    "*[_/]*",
+    "mcp__*",
+    "m*",
+    "*__*",
+    "*/*",
+    "[]",
+    "[a]",
+    "b*",
+    "!a",
+]
+BROKEN = [7, None, True, ["a"], "[a", "x[!"]
+
+
+def patterns(texts: Sequence[str]) -> st.SearchStrategy[str]:
+    """Patterns over these texts, a few that are about nothing or everything."""
+    made = st.sampled_from(list(texts) or ["x"]).flatmap(wild)
+    return st.one_of(made, made, made, st.sampled_from(ODD), names.flatmap(wild))
+
+
+def lists(texts: Sequence[str]) -> st.SearchStrategy[Any]:
+    """Lists of patterns; now and then a lone string, or a list that makes the profile unreadable."""
+    one = patterns(texts)
+    short = st.lists(one, max_size=3)
+    return st.one_of(*[short] * 8, one, st.lists(one | st.sampled_from(BROKEN), max_size=2))
+
+
+def optional(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A mapping in which any key may be absent."""
     return st.fixed_dictionaries({}, optional=parts)
 
 
-def _block(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return _optional(disabled=pattern_lists, allowed=pattern_lists, **more)
+def spellings(items: Sequence[Item], *kinds: str) -> list[str]:
+    """Every spelling of the items of these kinds, and servers' names."""
+    return [text for item in items if item.kind in kinds for text in deny_spellings(item)]
 
 
-tools_block = st.one_of(
-    _block(),
-    _block(),
-    _block(
+ODDITIES = [{}] * 8 + [{"tool": {}}, {"mpc": {"disabled": []}}, {"name": "x"}, {"model": "m"}, {"dialect": "profile"}]
+
+
+@st.composite
+def profile_worlds(draw: Draw) -> World:
+    """A profile of dialect A and an inventory."""
+    inventory = draw(inventories)
+    items = items_of(inventory)
+    mcp = spellings(items, "mcp_tool", "mcp_resource", "mcp_prompt") + [s["server"] for s in inventory["mcp"]]
+    wanted = [f"{i.server}/{i.name}" for i in items if i.is_mcp] + [s["server"] for s in inventory["mcp"]] * 2
+    wanted += [f"{s['server']}/*" for s in inventory["mcp"]]
+    tools = spellings(items, "tool", "mcp_tool")
+
+    def block(texts: Sequence[str], **more: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+        return optional(disabled=lists(texts), allowed=lists(texts), **more)
+
+    later = block(
+        tools,
         mode=st.sampled_from(["automatic", "selected", "none", "automatic"]),
-        enabled=pattern_lists,
+        enabled=lists(tools),
         toolset=st.sampled_from(TOOLSETS),
         web_search=st.booleans(),
-    ),
-    pattern_lists,
-)
-oddities = st.sampled_from(
-    [
-        {"tool": {}},
-        {"mpc": {"disabled": []}},
-        {"name": "x"},
-        {"model": "m", "id": "y"},
-        {"dialect": "profile"},
-        {},
-        {},
-        {},
-    ]
-)
-profile_documents = st.builds(
-    lambda body, extra: {**body, **extra},
-    _optional(
-        tools=tools_block,
-        skills=_block(categories=st.lists(st.sampled_from([*CATEGORIES, "*", "**", "re*", " "]), max_size=2))
-        | pattern_lists,
-        mcp=_block(required=pattern_lists) | _block(),
-        resources=_block(),
-        prompts=_block(),
-        subagents=_block(),
-    ),
-    oddities,
-)
-
-_part = st.one_of(_wild, _odd, st.sampled_from(["*", "*", "impl", "mcp", "deepagents", "kit", "default", "ops"]))
-
-
-def _rule(parts: int) -> st.SearchStrategy[str]:
-    whole = st.builds(
-        lambda mark, words: mark + ":".join(words),
-        st.sampled_from(["", "", "!", "! ", " !"]),
-        st.lists(_part, min_size=parts, max_size=parts),
     )
+    categories = st.lists(st.sampled_from([*CATEGORIES, "*", "**", "re*", " ", "?*"]), max_size=2)
+    skills = spellings(items, "skill")
+    profile = draw(
+        optional(
+            tools=st.one_of(block(tools), block(tools), later, lists(tools)),
+            skills=st.one_of(block(skills, categories=categories), block(skills), lists(skills)),
+            mcp=st.one_of(block(mcp, required=st.lists(patterns(wanted), max_size=3)), block(mcp)),
+            resources=block(mcp),
+            prompts=block(mcp),
+            subagents=block(spellings(items, "subagent")),
+        )
+    )
+    return {**profile, **draw(st.sampled_from(ODDITIES))}, inventory
+
+
+def rules(parts: Sequence[Sequence[str]]) -> st.SearchStrategy[Any]:
+    """Pattern lists of dialect B, each part cut from its texts; some with the wrong number of parts."""
+    columns = [patterns(texts) for texts in parts]
+    mark = st.sampled_from(["", "", "!", "! ", " !"])
+    whole = st.builds(lambda m, words: m + ":".join(words), mark, st.tuples(*columns))
     crooked = st.builds(
-        lambda mark, words: mark + ":".join(words), st.sampled_from(["", "!", "!!", "! !"]), st.lists(_part, max_size=4)
+        lambda m, words: m + ":".join(words),
+        st.sampled_from(["", "!", "!!", "! !"]),
+        st.lists(st.one_of(*columns), max_size=4),
     )
-    return st.one_of(
-        whole, whole, whole, crooked, st.sampled_from(["*:*:*", "*:*", "impl:*:*", "mcp:*:*", "default:*"])
+    everything = st.just(":".join("*" * len(parts)))
+    rule = st.one_of(*[whole] * 4, everything, everything, crooked)
+    broken = st.lists(rule | st.sampled_from(BROKEN), max_size=2)
+    return st.one_of(*[st.lists(rule, max_size=5)] * 8, broken)
+
+
+@st.composite
+def patterns_worlds(draw: Draw) -> World:
+    """A profile of dialect B and an inventory."""
+    inventory = draw(inventories)
+    items = items_of(inventory)
+    mcp = [i for i in items if i.is_mcp]
+    full = [f"{join[0]}{i.server}{join[1]}{i.name}" for i in mcp for join in (("", "_"), ("", "__"), ("mcp__", "__"))]
+    modules = ["deepagents", "kit", "*", *(s["server"] for s in inventory["mcp"])]
+    tool_parts = [["impl", "mcp", "*"], modules, [i.name for i in items if i.kind != "skill"] + full]
+    skills = [i for i in items if i.kind == "skill"]
+    folders = ["default", "*", *(folder for i in skills for folder in i.ancestors), *(i.category for i in skills)]
+    skill_parts = [folders, [text for i in skills for text in (i.leaf, i.declared) if text]]
+    profile = draw(
+        optional(
+            tools=optional(patterns=rules(tool_parts), use_catalog=st.booleans()),
+            skills=optional(patterns=rules(skill_parts), use_catalog=st.booleans()),
+            subagents=st.lists(st.sampled_from([i.name for i in items if i.kind == "subagent"] or ["x"]), max_size=2),
+        )
     )
-
-
-def _rules(parts: int) -> st.SearchStrategy[Any]:
-    return st.one_of(
-        st.lists(_rule(parts), max_size=5),
-        st.lists(_rule(parts), max_size=5),
-        st.lists(_rule(parts) | broken_patterns, max_size=3),
-    )
-
-
-patterns_documents = st.builds(
-    lambda body, extra: {"dialect": "patterns", **body, **extra},
-    _optional(
-        tools=_optional(patterns=_rules(3), use_catalog=st.booleans()),
-        skills=_optional(patterns=_rules(2), use_catalog=st.booleans()),
-        subagents=st.lists(names, max_size=2),
-    ),
-    st.sampled_from([{}, {}, {}, {"name": "x"}, {"mcp": {"disabled": []}}]),
-)
+    extra = draw(st.sampled_from([{}] * 6 + [{"name": "x"}, {"mcp": {"disabled": []}}]))
+    return {"dialect": "patterns", **profile, **extra}, inventory

@@ -78,6 +78,7 @@ def decide_text(text: str, inventory: Json, suffix: str = ".json") -> Answer:
         profile.write_text(text, encoding="utf-8")
         stock.write_text(json.dumps(inventory), encoding="utf-8")
         code, out, err = run("explain", str(profile), "--inventory", str(stock), "--json", "-w", folder)
+        out, err = out.replace(folder + "/", ""), err.replace(folder + "/", "")
     if code == 1:
         return Answer(False, False, (), (), (), err, out)
     said = json.loads(out)

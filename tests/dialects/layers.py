@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from extgate.discover.inventory_file import read_inventory
-
 from extgate import Decider, Document, Profile, read_agent
+from extgate.discover.inventory_file import load_inventory
 
 
 def visible_under_all(profiles: list[Any], inventory: dict[str, Any]) -> list[str]:
@@ -16,5 +15,5 @@ def visible_under_all(profiles: list[Any], inventory: dict[str, Any]) -> list[st
         read_agent(Document(path=f"agents/layer{n}.json", text=json.dumps(profile)))
         for n, profile in enumerate(profiles)
     )
-    decider = Decider(Profile(id="layered", layers=layers), read_inventory(inventory))
+    decider = Decider(Profile(id="layered", layers=layers), load_inventory(json.dumps(inventory), "inventory.json"))
     return sorted(d.extension.id for d in decider.decisions if d.visible)

@@ -7,7 +7,6 @@ law overrides what was observed or proposed says so (`why_differs`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,14 @@ def rows(file: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / file).read_text(encoding="utf-8").splitlines()]
 
 
-def cases(*files: str) -> Iterator[Any]:
+def cases(file: str) -> list[Any]:
     """Every case of every applying row, under the row's id."""
-    for file in files:
-        for row in rows(file):
-            if row.get("applies", True):
-                for number, case in enumerate(row.get("cases", [row])):
-                    yield pytest.param(case, id=f"{row['id']}-{number}" if number else row["id"])
+    return [
+        pytest.param(case, id=f"{row['id']}-{number}" if number else row["id"])
+        for row in rows(file)
+        if row.get("applies", True)
+        for number, case in enumerate(row.get("cases", [row]))
+    ]
 
 
 def ask_match_any(given: Case, expected: Any, _: Path) -> None:

@@ -165,6 +165,14 @@ def test_each_source_has_a_spelling_of_its_own() -> None:
     assert denied == {("tool:bash", "builtin"): True, ("tool:bash", "shellkit"): False, ("tool:read", "builtin"): True}
 
 
+@requirement("profile:source-spelling")
+def test_a_pattern_without_a_slash_never_means_a_source() -> None:
+    stock = inventory(tools("bash", "read") + tools("lint", source="kit"))
+    assert sees({"tools": {"allowed": ["b*"]}}, stock) == ["tool:bash"]
+    assert sees({"tools": {"allowed": ["k*"]}}, stock) == []
+    assert sees({"tools": {"disabled": ["b*", "kit"]}}, stock) == ["tool:lint", "tool:read"]
+
+
 @requirement("profile:plugin-contributions")
 def test_what_a_plugin_contributes_is_gated_like_anything_else() -> None:
     stock = inventory(tools("bash") + tools("lint", source="kit"), [skill("kit-notes", source="kit")])

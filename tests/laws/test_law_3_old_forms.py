@@ -91,6 +91,6 @@ def test_no_tools_means_no_mcp_tools_even_beside_an_mcp_allow_list(block: object
 
 
 @requirement("profile:unknown-toolset")
-@pytest.mark.parametrize("toolset", ["no-such-set", "", None, 3, ["safe"]])
+@pytest.mark.parametrize("toolset", ["no-such-set", "", "default", None, 3, True, {"safe": 1}, ["safe"]])
 def test_an_unknown_toolset_is_an_error_never_the_default_set(toolset: object) -> None:
     refused({"tools": {"toolset": toolset}})

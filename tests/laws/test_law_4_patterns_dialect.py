@@ -239,7 +239,7 @@ def test_a_catalog_without_its_own_tools_is_a_finding() -> None:
         *(f"impl:deepagents:{name}" for name in ("fetch_tools", "get_tool", "run_tool")),
     ]
     whole = {"dialect": "patterns", "tools": {"patterns": patterns, "use_catalog": True}}
-    assert not [f for f in decide_case(whole, stock).findings if f["severity"] != "info"]
+    assert not [f for f in decide_case(whole, stock).findings if "run_tool" in json.dumps(f)]
 
 
 @requirement("patterns:empty-stays-empty")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.build import inventory, server, skill, tools
 from tests.dialects.adapter import decide_case, decide_text
+from tests.dialects.layers import visible_under_all
 from tests.dialects.requirement import requirement
 
 STOCK = inventory(
@@ -107,3 +108,28 @@ def test_the_order_within_a_list_changes_no_effect(seed: int) -> None:
             decide_case({"tools": {key: patterns}}, STOCK).allowed
             == decide_case({"tools": {key: shuffled}}, STOCK).allowed
         )
+
+
+@requirement("profile:layers")
+@pytest.mark.parametrize(
+    ("profiles", "seen"),
+    [
+        ([{"tools": {"disabled": ["bash"]}}, {"tools": {"allowed": ["bash", "read"]}}], ["tool:read"]),
+        ([{"tools": {"allowed": ["read"]}}, {"tools": {"allowed": ["bash"]}}], []),
+        ([{"tools": {"disabled": ["bash"]}}, {"tools": {"disabled": []}}], ["tool:read"]),
+        ([{"tools": {"mode": "none"}}, {"tools": ["bash"]}], []),
+        (
+            [{"tools": {"allowed": ["read"]}}, {"dialect": "patterns", "tools": {"patterns": ["impl:*:*"]}}],
+            ["tool:read"],
+        ),
+        ([{"dialect": "patterns"}, {}], []),
+    ],
+)
+def test_of_stacked_layers_the_strictest_wins_so_adding_one_never_loosens(
+    profiles: list[object], seen: list[str]
+) -> None:
+    stock = inventory(tools("bash", "read"))
+    assert visible_under_all(profiles, stock) == seen
+    assert visible_under_all(profiles[::-1], stock) == seen
+    for profile in profiles:
+        assert set(seen) <= set(visible_under_all([profile], stock))

@@ -39,15 +39,15 @@ def assert_agrees(profile: Any, inventory: dict[str, Any]) -> None:
 
 
 @ROUNDS
-@given(profile=strategies.profile_documents, inventory=strategies.inventories)
-def test_dialect_a_decides_what_the_oracle_decides(profile: Any, inventory: dict[str, Any]) -> None:
-    assert_agrees(profile, inventory)
+@given(world=strategies.profile_worlds())
+def test_dialect_a_decides_what_the_oracle_decides(world: strategies.World) -> None:
+    assert_agrees(*world)
 
 
 @ROUNDS
-@given(profile=strategies.patterns_documents, inventory=strategies.inventories)
-def test_dialect_b_decides_what_the_oracle_decides(profile: Any, inventory: dict[str, Any]) -> None:
-    assert_agrees(profile, inventory)
+@given(world=strategies.patterns_worlds())
+def test_dialect_b_decides_what_the_oracle_decides(world: strategies.World) -> None:
+    assert_agrees(*world)
 
 
 @pytest.mark.parametrize("name", sorted(SERVED))

@@ -99,7 +99,8 @@ def allowed(doc: dict[str, Any], item: Item, everything: list[Item]) -> bool:
     """The decision for one item."""
     if has_bad_name(item):
         return False
-    tools = doc.get("tools", {}).get("patterns", [])
+    block = doc.get("tools", {})
+    tools = block if isinstance(block, list) else block.get("patterns", [])
     if item.kind == "skill":
         return skill_allowed(doc.get("skills", {}).get("patterns", []), item, everything)
     if item.kind == "subagent":

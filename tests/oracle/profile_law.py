@@ -68,23 +68,37 @@ def allow_full_names(text: str, server: str, name: str) -> list[str]:
     return names
 
 
+def tool_hit(pattern: str, item: Item, *, by_name: bool) -> bool:
+    """Whether a pattern means this tool; `by_name`: its bare name may be used.
+
+    Reading: `source/name` is a spelling for patterns that hold a `/`. Otherwise `b*` would mean every tool of `builtin`,
+    a word that nobody wrote: allowing more than was asked, and denying what nobody meant.
+    """
+    text = clean(pattern)
+    return (by_name and hits(text, item.name)) or ("/" in text and hits(text, f"{item.source}/{item.name}"))
+
+
+def bare_name_allows(item: Item, everything: list[Item]) -> bool:
+    """Whether an allow may use a tool's bare name: nobody else offers it, or it is the runtime's own."""
+    rivals = [t for t in everything if t.kind == "tool" and nfc(t.name) == nfc(item.name) and t.source != item.source]
+    return not rivals or item.source in RUNTIMES
+
+
+def denied_by(patterns: list[str], item: Item) -> bool:
+    """Whether a deny-list names the item, through any spelling."""
+    if item.kind == "tool":
+        return any(tool_hit(p, item, by_name=True) for p in patterns)
+    return any_hits(patterns, deny_spellings(item))
+
+
 def allowed_by(patterns: list[str], item: Item, everything: list[Item]) -> bool:
     """Whether an allow-list admits the item, through the spellings that may allow."""
     if item.is_mcp:
         # Each form of a URI must be admitted, by whichever pattern.
-        if item.kind == "mcp_resource":
-            return all(
-                any(mcp_allows(p, item.server, form, by_server=True) for p in patterns) for form in uri_forms(item.name)
-            )
-        return any(mcp_allows(p, item.server, item.name, by_server=True) for p in patterns)
+        forms = uri_forms(item.name) if item.kind == "mcp_resource" else [item.name]
+        return all(any(mcp_allows(p, item.server, form, by_server=True) for p in patterns) for form in forms)
     if item.kind == "tool":
-        rivals = [
-            t for t in everything if t.kind == "tool" and nfc(t.name) == nfc(item.name) and t.source != item.source
-        ]
-        spellings = [f"{item.source}/{item.name}"]
-        if not rivals or item.source in RUNTIMES:
-            spellings.append(item.name)
-        return any_hits(patterns, spellings)
+        return any(tool_hit(p, item, by_name=bare_name_allows(item, everything)) for p in patterns)
     if item.kind == "skill":
         namesakes = [s for s in everything if s.kind == "skill" and nfc(s.leaf) == nfc(item.leaf)]
         return any_hits(patterns, [item.name, item.leaf] if len(namesakes) == 1 else [item.name])
@@ -103,7 +117,7 @@ def category_fits(patterns: list[str], category: str) -> bool:
 
 def passes_block(block: Block, item: Item, everything: list[Item]) -> bool:
     """Steps 1 to 3 of one block for one item of its kind."""
-    if any_hits(block["disabled"], deny_spellings(item)):
+    if denied_by(block["disabled"], item):
         return False
     if block["allowed"] and not allowed_by(block["allowed"], item, everything):
         return False
@@ -120,8 +134,7 @@ def passes_tools_block(tools: Block, item: Item, everything: list[Item]) -> bool
     if tools["nothing"] or not passes_block(tools, item, everything):
         return False
     spellings = [f"{item.source}/{item.name}"]
-    rivals = [t for t in everything if t.kind == "tool" and nfc(t.name) == nfc(item.name) and t.source != item.source]
-    if not rivals or item.source in RUNTIMES:
+    if bare_name_allows(item, everything):
         spellings.append(item.name)
     return all(any(clean(n) in [nfc(s) for s in spellings] for n in names) for names in tools["exact"])
 

@@ -24,6 +24,8 @@ TOOLSETS: dict[str, tuple[str, ...]] = {
     "none": (),
     "safe": ("glob", "grep", "image_analyze", "list", "pdf", "read", "web_fetch", "web_search"),
     "research": ("image_analyze", "pdf", "web_fetch", "web_search"),
+    "browser": ("agent_browser", "playwright_browser", "web_search"),
+    "coding": ("execute_code", "process"),
     "vision": ("image_analyze", "image_generate", "pdf"),
 }
 
@@ -111,6 +113,9 @@ def patterns_errors(doc: dict[str, Any]) -> set[str]:
         if name not in doc:
             continue
         block = doc[name]
+        if name == "tools" and is_old_list(doc):
+            errors |= pattern_list_errors("tools", block)
+            continue
         if not isinstance(block, dict):
             errors.add(f"{name}: not a mapping")
             continue
@@ -118,11 +123,17 @@ def patterns_errors(doc: dict[str, Any]) -> set[str]:
             if key == "patterns":
                 errors |= pattern_list_errors(f"{name}.patterns", value)
             elif key == "use_catalog":
-                if not isinstance(value, bool):
+                if not isinstance(value, bool | str):
                     errors.add(f"{name}.use_catalog: not true or false")
             elif not (name == "tools" and key == "output_max_tokens"):
                 errors.add(f"{name}.{key}: unknown key")
     return errors
+
+
+def is_old_list(doc: dict[str, Any]) -> bool:
+    """Whether `tools` is the list that msAgent's files of version 1 hold; its own loader makes it `patterns`."""
+    version = doc.get("version")
+    return isinstance(doc.get("tools"), list) and isinstance(version, str) and version.startswith("1.")
 
 
 def pattern_list_errors(where: str, value: object) -> set[str]:

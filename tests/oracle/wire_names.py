@@ -33,10 +33,9 @@ def gemini(server: str, item: str) -> list[str]:
 
     @google/gemini-cli-core 0.61.0, tools/mcp-tool.js.
     """
-    whole = f"{keep(server, '_.:-')}_{keep(item, '_.:-')}"
-    if not whole.startswith("mcp_"):
-        whole = "mcp_" + whole
-    return [whole] if len(whole) <= 63 else [whole[:30] + "..." + whole[-30:], whole]
+    raw = f"{server}_{item}"
+    whole = keep(raw if raw.startswith("mcp_") else f"mcp_{raw}", "_.:-")
+    return [whole] if len(whole) <= 63 else [whole[:30] + "..." + whole[-30:]]
 
 
 def hermes(server: str, item: str) -> list[str]:
@@ -59,7 +58,7 @@ def openprogram(server: str, item: str) -> list[str]:
     room = WIRE_LIMIT - len(first) - 2
     if len(whole) <= WIRE_LIMIT:
         return [whole]
-    return [f"{first}__{second[-room:]}" if room >= 8 else whole[:WIRE_LIMIT], whole]
+    return [f"{first}__{second[-room:]}" if room >= 8 else whole[:WIRE_LIMIT]]
 
 
 def prefixed(server: str, item: str) -> list[str]:
