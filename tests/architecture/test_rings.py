@@ -13,7 +13,16 @@ MODULES = {
     for path in sorted(SRC.rglob("*.py"))
 }
 RING = {"core": 0, "errors": 0, "dialects": 1, "analysis": 1, "audit": 1, "discover": 2, "enforce": 2, "homes": 3}
-RING |= {"workspace": 3, "shapes": 3, "policy_places": 3, "watch": 3, "control": 3, "reload": 3, "agents": 3}
+RING |= {
+    "workspace": 3,
+    "shapes": 3,
+    "policy_places": 3,
+    "settings": 3,
+    "watch": 3,
+    "control": 3,
+    "reload": 3,
+    "agents": 3,
+}
 RING |= {"cli": 4, "web": 4}
 SIBLINGS = [{"dialects", "analysis", "audit"}, {"discover", "enforce"}, {"cli", "web"}]
 STDLIB_ONLY = ("core", "errors")

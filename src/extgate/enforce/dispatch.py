@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from extgate.core.extension import Inventory, Server
@@ -156,6 +156,17 @@ class Dispatcher:
         with self._lock:
             self._seats.pop(agent, None)
 
+    @property
+    def seats(self) -> Mapping[str, InForce]:
+        """Every seat by agent, as they are now."""
+        with self._lock:
+            return dict(self._seats)
+
+    def accept(self) -> tuple[Change, ...]:
+        """Puts in force what waits, for every gate; nobody is told."""
+        with self._lock:
+            return tuple(seat.accept() for seat in self._all())
+
     def seated(self, agent: str) -> InForce:
         """The seat of an agent. Raises WorkspaceError when it has none."""
         with self._lock:
@@ -168,13 +179,21 @@ class Dispatcher:
     # ------------------------------------------------------------------------------------------ news
 
     def install(self, inventory: Inventory) -> tuple[Change, ...]:
-        """Puts another inventory in force for every gate; `connected` in it means heard of just now."""
+        """Puts another inventory in force for every gate, and tells; `connected` in it means heard of just now."""
+        return self.tell(self.put(inventory, {}))
+
+    def put(self, inventory: Inventory, profiles: Mapping[str, Profile]) -> tuple[Change, ...]:
+        """Puts an inventory and new profiles, by agent, in force together; one change for each gate, nobody told.
+
+        Together, so that an item which comes with the rule that denies it is never seen.
+        """
         with self._lock:
             for server in inventory.servers:
                 if server.state == "connected":
                     self.liveness.hear(server.name)
             self._inventory = inventory
-        return self.refresh()
+            now = self.inventory
+            return tuple(seat.offer(profile=profiles.get(seat.gate.agent), inventory=now) for seat in self._all())
 
     def hear(self, server: str) -> tuple[Change, ...]:
         """Notes that a connected server lives."""

@@ -104,7 +104,7 @@ class _Look:
 
     def __init__(self, closed: Closed, base: Path, skills: SkillFolders) -> None:
         self.base = base
-        self.globs = [_Glob(closed.root, glob) for glob in closed.files]
+        self.globs = [PathGlob(closed.root, glob) for glob in closed.files]
         self.folders = _keys(closed.folders)
         self.roots = _keys(closed.skills)
         self.kept = _keys(closed.kept)
@@ -176,7 +176,7 @@ def _skill_below(real: str, key: _Key, root: _Key) -> _Key | None:
     return root if has_own else None
 
 
-class _Glob:
+class PathGlob:
     """A closed glob: its folder as far as it is plain, resolved, and the patterns of the segments below."""
 
     def __init__(self, root: Path, glob: str) -> None:
