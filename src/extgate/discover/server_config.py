@@ -126,7 +126,7 @@ def read_servers(
         root = Document(path=path, text=text).parse("json" if path.endswith("json") else None)
     except DocumentError as error:
         return (), (finding("EG301", error.message, file=path, line=error.line, fix=error.fix),)
-    servers = root.get("mcpServers")
+    servers = root.get("mcpServers") or (root if _is_bare(root) else None)
     if root.kind == "map" and not root.items:
         return (), ()
     if servers is None or servers.kind != "map":
@@ -134,6 +134,11 @@ def read_servers(
         message = f"`mcpServers`: expected a mapping of servers by name, got {got}"
         return (), (finding("EG301", message, file=path, line=servers.line if servers else 1),)
     return server_specs(servers, directory=directory, environ=environ, source=source)
+
+
+def _is_bare(root: Node) -> bool:
+    """Whether the file is the mapping of servers itself, as plugins may have it."""
+    return bool(root.items) and all(entry.get("command") or entry.get("url") for entry in root.items.values())
 
 
 def server_specs(
@@ -314,7 +319,8 @@ class _Entry:
             return default
         if value is None:
             raise _Fault("EG303", f"the variable `{name}` is not set", self.line)
-        self.secrets.add(value)
+        if name not in _OPEN:
+            self.secrets.add(value)
         return value
 
     def _note_unused(self, is_local: bool) -> None:
@@ -331,6 +337,8 @@ class _Entry:
 
 
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_OPEN = frozenset({"HOME", "PWD", "USER", "TMPDIR", "CLAUDE_PLUGIN_ROOT"})
+"""Variables whose values a message may show."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
