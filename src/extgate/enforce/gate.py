@@ -16,7 +16,15 @@ from extgate.core.explain import Decider
 from extgate.core.extension import Extension, Inventory
 from extgate.core.policy import Inherit, Profile, inherit
 from extgate.core.require import Availability
-from extgate.enforce.answer import MAX_MESSAGE, Answer, Approver, allowance, refusal, unavailable_because
+from extgate.enforce.answer import (
+    MAX_MESSAGE,
+    Answer,
+    Approver,
+    allowance,
+    denial,
+    refusal,
+    unavailable_because,
+)
 from extgate.enforce.question import (
     MAX_ID,
     MAX_TOLD,
@@ -224,6 +232,19 @@ class Gate:
     ) -> Answer:
         """The recorded refusal of a name that nothing installed has."""
         return self._use(by_name(name, (kind,), args, action, session, is_known=False))
+
+    def refuse(
+        self,
+        ext: Extension,
+        reason: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        action: str = "call",
+        session: str = "",
+    ) -> Answer:
+        """The recorded refusal of an item for what only the door knows. reason: one sentence for the model."""
+        refused = refusal(denial(ext, reason, "door"))
+        return self._recorded(self._state, refused, by_item(ext, args, action, session))
 
     def read_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
         """Whether one resource may be read: every form of the URI is judged."""
