@@ -162,6 +162,13 @@ class Dispatcher:
         with self._lock:
             return dict(self._seats)
 
+    def set_mode(self, mode: Mode) -> None:
+        """Sets how changes take effect, for the gates that are here and those to come."""
+        with self._lock:
+            self.mode = mode
+            for seat in self._all():
+                seat.set_mode(mode)
+
     def accept(self) -> tuple[Change, ...]:
         """Puts in force what waits, for every gate; nobody is told."""
         with self._lock:

@@ -77,6 +77,14 @@ class InForce:
         """Why the agent has no policy now; empty when it has one."""
         return self._withdrawn
 
+    def set_mode(self, mode: Mode) -> None:
+        """Sets the mode for what is offered from now on; when it becomes `narrow`, what is in force is accepted."""
+        with self._lock:
+            if mode == "narrow" and self.mode == "auto":
+                self._inventory = self.gate.inventory
+                self._note_seen()
+            self.mode = mode
+
     def offer(self, *, profile: Profile | None = None, inventory: Inventory | None = None) -> Change:
         """Puts in force what the mode lets through. When it returns, the next question is answered under it."""
         with self._lock:
