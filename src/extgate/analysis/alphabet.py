@@ -1,0 +1,135 @@
+"""Which names there are, and a finite alphabet that stands for all their characters.
+
+Two characters that no pattern tells apart are one letter here, so that an answer over a few letters holds for all
+of Unicode. A letter's character is the most readable of those it stands for.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from unicodedata import combining, is_normalized
+
+from extgate.core.glob import Token, tokens
+from extgate.core.names import refusal
+
+READABLE = "x" + "abcdefghijklmnopqrstuvwyz" + string.digits + "_-./:" + string.ascii_uppercase
+"""Name characters, the most readable first."""
+
+_OTHERS = "".join(c for c in map(chr, range(32, 127)) if c not in READABLE) + "é工ß§！"
+_SCAN = 4096  # characters of one stretch of Unicode that are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Universe:
+    """The names that a question is about.
+
+    characters: those that names are made of; empty means every character that a name may hold.
+    max_length: in characters. A name that spells out a class pattern (`[ab]*` itself) is left out.
+    """
+
+    characters: str = ""
+    min_length: int = 1
+    max_length: int = 256
+
+
+NAMES = Universe()
+"""All names: one to 256 characters, any that a name may hold."""
+
+
+class Alphabet:
+    """The letters; a set of them is a bit mask, a single one a mask with one bit.
+
+    fresh: a letter that no pattern names, where there is one.
+    apart: what else tells characters apart, besides the patterns. also: characters to keep as letters.
+    """
+
+    def __init__(
+        self,
+        read: Iterable[Sequence[Token]],
+        characters: str = "",
+        apart: Callable[[str], Hashable] | None = None,
+        also: str = "",
+    ) -> None:
+        named: set[str] = set(also)
+        classes: set[Token] = set()
+        for token in {token for pattern in read for token in pattern}:
+            if token.text:
+                named.update(token.text)
+            elif token.ranges:
+                classes.add(token)
+        self.characters = "".join(_letters(named, tuple(classes), characters, apart))
+        unnamed = [at for at, character in enumerate(self.characters) if character not in named]
+        self.fresh = 1 << unnamed[0] if unnamed else 1
+        self.bit = {character: 1 << at for at, character in enumerate(self.characters)}
+        self.full = (1 << len(self.characters)) - 1
+        self._masks: dict[Token, int] = {}
+
+    @classmethod
+    def of(cls, patterns: Iterable[str], universe: Universe = NAMES) -> Alphabet:
+        return cls(map(tokens, patterns), universe.characters)
+
+    def mask(self, token: Token) -> int:
+        """The letters that `any` or a class takes."""
+        found = self._masks.get(token)
+        if found is None:
+            found = sum(bit for character, bit in self.bit.items() if token.admits(character))
+            self._masks[token] = found
+        return found
+
+    def spell(self, letters: Iterable[int]) -> str:
+        """The text of single letters; of a set its most readable one."""
+        return "".join(self.characters[(mask & -mask).bit_length() - 1] for mask in letters)
+
+    def read(self, text: str) -> tuple[int, ...] | None:
+        """The text as letters; None when it holds a character that is none of them."""
+        letters = tuple(self.bit.get(character, 0) for character in text)
+        return letters if all(letters) else None
+
+    def mapped(self, mask: int, image: Callable[[str], str]) -> int:
+        """The letters whose image lies in the set."""
+        return sum(bit for character, bit in self.bit.items() if self.bit.get(image(character), 0) & mask)
+
+
+def _letters(
+    named: set[str], classes: tuple[Token, ...], characters: str, apart: Callable[[str], Hashable] | None
+) -> Iterator[str]:
+    order = {character: at for at, character in enumerate(READABLE + _OTHERS)}
+    if characters:
+        pool: Iterable[str] = dict.fromkeys(characters)
+        named = named & set(characters)
+    else:
+        pool = [*READABLE, *_OTHERS, *_stretches(classes)]
+        named = {character for character in named if not refusal(character)}
+    kept: dict[Hashable, str] = {}
+    for character in pool:
+        if character not in named:
+            sides = tuple(token.admits(character) for token in classes)
+            kept.setdefault((sides, apart(character) if apart else None), character)
+    yield from sorted({*named, *kept.values()}, key=lambda c: (order.get(c, 1 << 20), c))
+
+
+def _stretches(classes: tuple[Token, ...]) -> Iterator[str]:
+    """Characters outside ASCII, from each stretch between two ends of ranges: a word's and another."""
+    ends = {end for token in classes for low, high in token.ranges for end in (ord(low), ord(high) + 1)}
+    cuts = sorted({0x80, *(end for end in ends if 0x80 <= end < 0x110000)})
+    for start, stop in zip(cuts, [*cuts[1:], 0x110000], strict=True):
+        seen: set[bool] = set()
+        for code in range(start, min(stop, start + _SCAN)):
+            character = chr(code)
+            if character.isalnum() in seen or refusal(character) or not _stands_alone(character):
+                continue
+            seen.add(character.isalnum())
+            yield character
+            if len(seen) == 2:
+                break
+    for token in classes:
+        for low, high in token.ranges:
+            near = (ord(low), ord(high), ord(low) - 1, ord(high) + 1)
+            yield from (c for c in (chr(n) for n in near if 0 < n < 0x110000) if not refusal(c) and _stands_alone(c))
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether it stays itself beside others when names are brought into NFC."""
+    return not combining(character) and is_normalized("NFC", character)
