@@ -45,8 +45,8 @@ endef
 
 run: venv ## the three agents of examples/office over real servers
 	@$(call servers,office)
-	@echo; echo '$$ $(BIN)/extgate -w examples/office list --trust'
-	@$(BIN)/extgate -w examples/office list --trust
+	@echo; echo '$$ $(BIN)/extgate -w examples/office list --trust --refresh'
+	@$(BIN)/extgate -w examples/office list --trust --refresh
 	$(call explain,office,customer-service)
 	$(call explain,office,devops)
 	$(call explain,office,research)

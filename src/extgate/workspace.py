@@ -11,6 +11,7 @@ from pathlib import Path
 from extgate.analysis.lint.table import lint, lint_inventory
 from extgate.core.explain import Decider
 from extgate.core.extension import Finding, Inventory
+from extgate.core.patterns import matches
 from extgate.core.policy import ALLOW_ALL, Policy, Profile
 from extgate.core.require import Availability
 from extgate.dialects.document import Document
@@ -66,10 +67,7 @@ class Explanation:
 
 
 class Workspace:
-    """A directory that was opened. Files are read at once; servers start when `inventory` is first asked for.
-
-    on_progress: called with one line while servers start. trust: starts the servers that project files ask for.
-    """
+    """A directory that was opened. Files are read at once; servers start only when `inventory` is asked for."""
 
     def __init__(self, homes: Homes, *, inventory: Inventory | None = None) -> None:
         self.homes = homes
@@ -113,12 +111,19 @@ class Workspace:
         )
 
     def inventory(
-        self, *, trust: bool = False, refresh: bool = False, on_progress: Callable[[str], None] | None = None
+        self,
+        *,
+        trust: bool = False,
+        is_live: Callable[[str], bool] = lambda name: True,
+        on_progress: Callable[[str], None] | None = None,
     ) -> Inventory:
-        """What is installed, with servers asked once for this object; the first call may start them."""
-        if self._inventory is None or refresh:
-            self._inventory = discover(self.sources(), trust=trust, refresh=refresh, on_progress=on_progress)
-        return self._inventory
+        """What is installed. A given inventory is final; else this starts servers, each time it is asked.
+
+        is_live: whether a server of this name has to be asked now, or may be answered from what it said before.
+        """
+        if self._inventory is not None:
+            return self._inventory
+        return discover(self.sources(), trust=trust, is_live=is_live, on_progress=on_progress)
 
     def explain(self, agent: Agent, inventory: Inventory, *, has_approver: bool = False) -> Explanation:
         """Every decision for one agent."""
@@ -232,3 +237,10 @@ def _is_silenced(finding: Finding, text: str) -> bool:
             if not has_more or finding.line == number:
                 return True
     return False
+
+
+def must_be_live(agents: Iterable[Agent]) -> Callable[[str], bool]:
+    """Whether a server could meet a requirement of one of these agents, so that what it said before does not do."""
+    patterns = [r.pattern for agent in agents if agent.policy for r in agent.policy.requirements]
+    heads = [pattern.partition("/")[0] for pattern in patterns]
+    return lambda name: any(matches(name, head) for head in heads)

@@ -20,7 +20,7 @@ def command(opened: Opened, as_json: bool) -> None:
 
     Exit: 0 when nothing is at error level, else 3. A finding is silenced by `extgate: ignore CODE` in its own file.
     """
-    findings = opened.workspace.check(opened.inventory())
+    findings = opened.workspace.check(opened.inventory(opened.workspace.agents))
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         print_json({"findings": [finding_dict(finding) for finding in findings], "errors": errors})

@@ -36,7 +36,7 @@ def command(opened: Opened, agent: str, names: tuple[str, ...], args_text: str |
     """
     args = _arguments(args_text, names)
     subject = opened.workspace.agent(agent)
-    explanation = opened.workspace.explain(subject, opened.inventory(), has_approver=args is not None)
+    explanation = opened.workspace.explain(subject, opened.inventory([subject]), has_approver=args is not None)
     decisions, unknown = _asked(explanation, names, args)
     if as_json:
         print_json(explanation_dict(explanation, decisions if names else None) | {"not_installed": unknown})

@@ -32,7 +32,7 @@ def command(opened: Opened, agent: str | None, as_json: bool) -> None:
 
 def _list_agent(opened: Opened, name: str, as_json: bool) -> None:
     agent = opened.workspace.agent(name)
-    explanation = opened.workspace.explain(agent, opened.inventory())
+    explanation = opened.workspace.explain(agent, opened.inventory([agent]))
     visible = [decision for decision in explanation.decider.decisions if decision.visible]
     if explanation.agent.errors:
         visible = []

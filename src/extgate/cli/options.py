@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from extgate.core.extension import Inventory
 from extgate.errors import ExtgateError
-from extgate.workspace import Workspace, load_inventory_file
+from extgate.workspace import Agent, Workspace, load_inventory_file, must_be_live
 
 
 class Opened:
@@ -25,12 +25,17 @@ class Opened:
         self.workspace = Workspace.open(root, inventory=given)
         self._trust, self._refresh, self._is_quiet = trust, refresh and given is None, is_quiet
 
-    def inventory(self) -> Inventory:
-        """What is installed; starts servers, with a line of progress on a terminal's stderr."""
+    def inventory(self, agents: Iterable[Agent] = ()) -> Inventory:
+        """What is installed, with a line of progress on a terminal's stderr while servers start.
+
+        agents: those that are asked about. Servers that they require are asked now; the others may be answered from
+        what they said before, unless --refresh is given.
+        """
         from extgate.cli.progress import progress
 
+        is_live = (lambda name: True) if self._refresh else must_be_live(agents)
         with progress(is_quiet=self._is_quiet) as say:
-            return self.workspace.inventory(trust=self._trust, refresh=self._refresh, on_progress=say)
+            return self.workspace.inventory(trust=self._trust, is_live=is_live, on_progress=say)
 
 
 def workspace_options(function: Callable[..., Any]) -> Any:

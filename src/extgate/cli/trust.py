@@ -26,7 +26,8 @@ def command(opened: Opened, servers: tuple[str, ...], yes: bool, revoke: bool, a
     What is approved is exactly what is shown; any change to it must be approved again. The approvals are kept outside
     the project. Without --yes, each server is asked about in the terminal.
     """
-    specs, store, _ = wanted_servers(opened.workspace.sources())
+    wanted = wanted_servers(opened.workspace.sources())
+    specs, store = wanted.specs, wanted.store
     asked = [spec for spec in specs if not servers or spec.name in servers]
     unknown = [name for name in servers if name not in {spec.name for spec in specs}]
     if revoke:

@@ -81,7 +81,8 @@ def wire_names(server: str, item: str) -> tuple[str, ...]:
     names: list[str] = []
     for s, i in dict.fromkeys(((server, item), (nfc(server), nfc(item)))):
         plain, hermes = (cleaned(s), cleaned(i)), (cleaned(s, "A-Za-z0-9_"), cleaned(i, "A-Za-z0-9_"))
-        gemini = f"mcp_{cleaned(s, _GEMINI).removeprefix('mcp_')}_{cleaned(i, _GEMINI)}"
+        gemini = f"{cleaned(s, _GEMINI)}_{cleaned(i, _GEMINI)}"
+        gemini = gemini if gemini.startswith("mcp_") else f"mcp_{gemini}"
         letters = (cleaned(s, r"\w-"), cleaned(i, r"\w-"))
         room = MAX_WIRE - len(letters[0]) - 2
         names += [f"mcp__{plain[0]}__{plain[1]}", f"{plain[0]}_{plain[1]}", f"{plain[0]}__{plain[1]}"]
@@ -153,7 +154,7 @@ class Naming:
         *folders, leaf = ext.name.split("/")
         declared = (ext.declared_name,) if ext.declared_name else ()
         allow = (ext.name, leaf) if self._leaves[nfc(leaf)] <= 1 else (ext.name,)
-        ancestors = [*folders, *([ext.category] if ext.category is not None else [])]
+        ancestors = [*folders, *([ext.category] if ext.category else [])]
         aliases = tuple(str(a) for a in ext.facts.get("aliases", ()))
         folder = str(ext.facts.get("folder") or (folders[-1] if folders else "default"))
         unique = tuple(d for d in declared if self._declared[nfc(d)] <= 1)

@@ -201,7 +201,7 @@ def _note(pattern: _Pattern, where: str, block: str, notes: Notes) -> None:
     elif pattern.parts is None:
         fix = f"write {count} parts, `{form}`; a `:` inside a name is written `?`"
         notes.warn("EG022", f"{where}: `{text}` is ignored, it does not have {count} parts", line, fix)
-    if pattern.is_negative and any(unclosed_bracket(p) for p in pattern.parts or (pattern.last,)):
+    if pattern.is_negative and any(unclosed_bracket(p) for p in pattern.text.split(":")):
         fix = "close it, or write [[] for a literal ["
         notes.error("EG004", f"{where}: `{text}` has a `[` that is never closed", line, fix)
     elif pattern.parts and any(unclosed_bracket(p) for p in pattern.parts):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from extgate.core.extension import Extension, Finding, Inventory
+from extgate.core.names import show
+from extgate.discover.builtins import builtin_tools
+from extgate.discover.mcp_servers import Probed, Progress, probe_servers
+from extgate.discover.plugins import Plugin, find_plugins
 from extgate.discover.server_config import ServerSpec, load_servers, merge_servers
 from extgate.discover.skills import SkillSource, find_skills
 from extgate.discover.trust import TrustStore, trust_file
@@ -31,34 +35,98 @@ class Sources:
     cache: Path | None = None
 
 
-def wanted_servers(sources: Sources) -> tuple[tuple[ServerSpec, ...], TrustStore, tuple[Finding, ...]]:
-    """The servers that the workspace's files ask for, which of them are trusted, and what was wrong with the files."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The servers that the workspace's files and plugins ask for, and the approvals that hold for them."""
+
+    specs: tuple[ServerSpec, ...]
+    store: TrustStore
+    plugins: tuple[Plugin, ...]
+    findings: tuple[Finding, ...]
+
+
+def wanted_servers(sources: Sources) -> Wanted:
+    """Reads every file that asks for servers; starts none."""
     groups: list[tuple[ServerSpec, ...]] = []
     findings: list[Finding] = []
     for path in sources.server_files:
         specs, found = load_servers(path, sources.root.absolute(), environ=os.environ)
         groups.append(specs)
         findings += found
-    specs, found = merge_servers(*groups)
-    return specs, TrustStore.open(trust_file(os.environ), sources.root), (*findings, *found)
+    plugins, found = find_plugins(sources.plugin_dirs, environ=os.environ)
+    findings += found
+    specs, found = merge_servers(*groups, *(plugin.servers for plugin in plugins))
+    store = TrustStore.open(trust_file(os.environ), sources.root)
+    findings += [*found, *([store.problem] if store.problem else [])]
+    return Wanted(specs=specs, store=store, plugins=plugins, findings=tuple(findings))
 
 
 def discover(
     sources: Sources,
     *,
     trust: bool = False,
-    refresh: bool = False,
     is_live: Callable[[str], bool] = lambda name: True,
     on_progress: Callable[[str], None] | None = None,
 ) -> Inventory:
     """Everything that is installed. trust: starts every server that files ask for, for this run.
 
-    is_live: whether a server of this name is asked now; the others may be answered from what they said before, which
-    leaves them `configured`. refresh: asks every server.
+    is_live: whether a server of this name is asked now; another may be answered from what it said before, which leaves
+    it `configured`.
     """
-    extensions: list[Extension] = []
-    findings: list[Finding] = []
-    skills, found = find_skills([SkillSource(root=path, name=name) for path, name in sources.skills])
-    extensions += skills
-    findings += found
-    return Inventory(extensions=tuple(extensions), problems=tuple(findings))
+    wanted = wanted_servers(sources)
+    offered = (ext for plugin in wanted.plugins for ext in plugin.extensions)
+    extensions: list[Extension] = [*builtin_tools(sources.runtime), *offered]
+    extensions += [Extension(kind="subagent", name=name, source="project") for name in sources.subagents]
+    skills, problems = find_skills(
+        [*_own_skills(sources), *(s for p in wanted.plugins for s in p.skills), *_pulled(sources)]
+    )
+    servers, items, found = _asked(wanted, sources, trust, is_live, on_progress)
+    return Inventory(
+        extensions=(*extensions, *skills, *items),
+        servers=servers,
+        problems=(*wanted.findings, *problems, *found),
+    )
+
+
+def _own_skills(sources: Sources) -> Iterator[SkillSource]:
+    yield from (SkillSource(root=path, name=name) for path, name in sources.skills)
+
+
+def _pulled(sources: Sources) -> Iterator[SkillSource]:
+    if sources.pulled is not None:
+        yield SkillSource(root=sources.pulled, name="pulled")
+
+
+def _asked(
+    wanted: Wanted,
+    sources: Sources,
+    trust: bool,
+    is_live: Callable[[str], bool],
+    on_progress: Callable[[str], None] | None,
+) -> Probed:
+    """The servers' answers: those that must be live are started, the rest may come from the cache."""
+
+    def is_trusted(spec: ServerSpec) -> bool:
+        return spec.error is None and (trust or wanted.store.is_trusted(spec))
+
+    def tell(step: Progress) -> None:
+        if on_progress:
+            on_progress(f"{step.done} of {step.total} servers: {show(step.server)} {step.state}")
+
+    answers = [
+        probe_servers(
+            group,
+            trusted=is_trusted,
+            timeout_s=sources.timeout_s,
+            on_progress=tell,
+            cache=sources.cache,
+            refresh=is_refreshed,
+        )
+        for is_refreshed in (True, False)
+        if (group := [spec for spec in wanted.specs if is_live(spec.name) is is_refreshed])
+    ]
+    return (
+        tuple(server for servers, _, _ in answers for server in servers),
+        tuple(ext for _, items, _ in answers for ext in items),
+        tuple(f for _, _, findings in answers for f in findings),
+    )

@@ -106,9 +106,8 @@ def _identity(node: Node, key: str, where: str) -> str:
 
 def _server(node: Node) -> Server:
     _expect(node, "map", "`mcp`")
-    name = _text(node, "server", "`mcp`")
-    if not name:
-        raise _wrong(node, "`mcp`: an entry names no `server`")
+    # One without a name is kept, so that what it offers is refused item by item and no other agent is touched.
+    name = _text(node, "server", "`mcp`") or ""
     said = node.items["state"].scalar if "state" in node.items else "connected"
     state = next((known for known in _STATES if known == said), None)
     if state is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 from extgate.core.decide import Decision, holds
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension, Finding, Inventory
-from extgate.core.names import Facet
+from extgate.core.names import Facet, uri_forms
 from extgate.core.patterns import NameIndex
 from extgate.core.policy import Entry, Policy, Rule, Test
 
@@ -65,7 +65,7 @@ class Context:
     def _entry_hits(self, kinds: frozenset[str], entry: Entry) -> Iterator[Extension]:
         key = max(entry.tests, key=lambda t: len(t.pattern.strip("*")))
         for ext in self._rows(kinds, key):
-            if all(holds(test, self.decider.naming.of(ext)) for test in entry.tests):
+            if len(entry.tests) == 1 or all(holds(test, self.decider.naming.of(ext)) for test in entry.tests):
                 yield ext
 
     def _rows(self, kinds: frozenset[str], test: Test) -> tuple[Extension, ...]:
@@ -73,8 +73,9 @@ class Context:
             pairs = [
                 (name, ext)
                 for ext in self.inventory.of_kind(*kinds)
+                for form in (uri_forms(ext.name) if ext.kind == "mcp_resource" else (ext.name,))
                 for facet in test.facets
-                for name in self.decider.naming.of(ext).get(facet, ())
+                for name in self.decider.naming.of(replace(ext, name=form)).get(facet, ())
             ]
             self._indexes[test.facets, kinds] = (NameIndex([name for name, _ in pairs]), [ext for _, ext in pairs])
         index, owners = self._indexes[test.facets, kinds]

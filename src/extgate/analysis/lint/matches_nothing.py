@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from extgate.analysis.confusables import skeleton
 from extgate.analysis.lint.context import Context, Spot
-from extgate.core.extension import Extension, Finding
+from extgate.core.extension import Finding
 from extgate.core.names import show
 from extgate.core.patterns import is_literal, matches
 
@@ -20,20 +20,24 @@ def check(context: Context) -> Iterator[Finding]:
         kinds = frozenset().union(*(rule.kinds for rule, _ in spot.rules))
         if context.hits(spot) or not context.inventory.of_kind(*kinds):
             continue
-        yield _finding(context, spot, _names(context, spot, kinds))
+        yield _finding(context, spot, _names(context, spot))
 
 
-def _names(context: Context, spot: Spot, kinds: frozenset[str]) -> list[str]:
+def _names(context: Context, spot: Spot) -> list[str]:
     """What the entry could have named, in the form in which it is compared."""
-    facets = {facet for _, entry in spot.rules for facet in entry.tests[-1].facets}
-    items: tuple[Extension, ...] = context.inventory.of_kind(*kinds)
-    spelled = (name for e in items for f in facets for name in context.decider.naming.of(e).get(f, ()))
+    spelled = (
+        name
+        for rule, entry in spot.rules
+        for ext in context.inventory.of_kind(*rule.kinds)
+        for facet in entry.tests[-1].facets
+        for name in context.decider.naming.of(ext).get(facet, ())
+    )
     return list(dict.fromkeys(spelled))[:20_000]
 
 
 def _finding(context: Context, spot: Spot, names: list[str]) -> Finding:
     pattern, where, text = spot.entry.tests[-1].pattern, spot.list, show(spot.entry.text)
-    folded = next((n for n in names if matches(n.casefold(), pattern.casefold())), None)
+    folded = next((n for n in names if n != pattern and matches(n.casefold(), pattern.casefold())), None)
     if folded:
         message = f"{where}: `{text}` matches nothing, but `{show(folded)}` differs only in case"
         return context.warn("EG011", message, at=spot.entry, fix=f"write `{show(folded)}`")
