@@ -30,7 +30,6 @@ from extgate.discover.mcp_stdio import stdio_streams
 from extgate.discover.mcp_watch import Limits, ServerError, Watch
 from extgate.discover.server_config import (
     ServerSpec,
-    find_servers,
     load_servers,
     merge_servers,
     read_servers,
@@ -41,7 +40,6 @@ __all__ = [
     "Limits",
     "Progress",
     "ServerSpec",
-    "find_servers",
     "load_servers",
     "merge_servers",
     "probe",
@@ -72,14 +70,16 @@ async def probe(
     on_progress: Callable[[Progress], None] | None = None,
     cache: Path | None = None,
     refresh: bool = False,
+    is_live: Callable[[ServerSpec], bool] | None = None,
     environ: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     now: Callable[[], float] = time.time,
 ) -> Probed:
     """Servers with their states, what the reachable ones offer, and what was found; in the order of the specs.
 
-    cache: a folder; a server kept there is answered from it as `configured`, without being started. refresh: starts
-    them all, and keeps what they say. Without `cache` nothing is kept and all are started. No server takes longer than
+    cache: a folder; a server kept there is answered from it as `configured`, without being started. is_live: which
+    servers are started nevertheless, because something depends on their being there; refresh: all of them. What a
+    started server says is kept. Without `cache` nothing is kept and all are started. No server takes longer than
     `timeout_s` from its start, plus three times `limits.grace_s` to end.
     """
     kept, findings = merge_servers(specs)
@@ -88,7 +88,7 @@ async def probe(
         trusted=trusted,
         tell=on_progress or (lambda progress: None),
         cache=cache,
-        refresh=refresh,
+        is_live=(lambda spec: True) if refresh or cache is None else is_live or (lambda spec: False),
         environ=os.environ if environ is None else environ,
         limits=limits or Limits(),
         now=now,
@@ -144,7 +144,7 @@ class _Job:
     trusted: Callable[[ServerSpec], bool]
     tell: Callable[[Progress], None]
     cache: Path | None
-    refresh: bool
+    is_live: Callable[[ServerSpec], bool]
     environ: Mapping[str, str]
     limits: Limits
     now: Callable[[], float]
@@ -178,7 +178,7 @@ class _Job:
                 server=_server(spec, "untrusted"),
                 findings=(_note(spec, "EG316", f"asks for `{spec.shown or spec.command or spec.url}`"),),
             )
-        return None if self.refresh or self.cache is None else self._cached(spec, self.cache)
+        return None if self.cache is None or self.is_live(spec) else self._cached(spec, self.cache)
 
     def _cached(self, spec: ServerSpec, folder: Path) -> _Outcome | None:
         definitions = cached(folder, spec, now=self.now(), age_s=self.limits.cache_age_s)

@@ -49,15 +49,15 @@ async def stdio_streams(sdk: Sdk, spec: ServerSpec, watch: Watch, environ: Mappi
 
 
 async def _start(spec: ServerSpec, environ: Mapping[str, str], protocol: Callable[[], _Child]) -> _Child:
-    env = server_environment(environ, spec.env)
-    if not os.path.isdir(spec.cwd):
-        raise ServerError(f"its folder `{spec.cwd}` is not there")
+    env, cwd = server_environment(environ, spec.env), spec.cwd or os.getcwd()
+    if not os.path.isdir(cwd):
+        raise ServerError(f"its folder `{cwd}` is not there")
     if "/" not in spec.command and shutil.which(spec.command, path=env.get("PATH")) is None:
         raise ServerError(f"the command `{spec.command}` is not installed")
     loop = asyncio.get_running_loop()
     try:
         _, child = await loop.subprocess_exec(
-            protocol, spec.command, *spec.args, env=env, cwd=spec.cwd, start_new_session=True
+            protocol, spec.command, *spec.args, env=env, cwd=cwd, start_new_session=True
         )
     except (OSError, ValueError) as error:
         what = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

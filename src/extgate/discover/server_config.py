@@ -28,7 +28,6 @@ from extgate.errors import DocumentError
 
 Transport = Literal["stdio", "http", "sse"]
 
-SERVER_FILES = (".mcp.json", "mcp.json")
 MAX_BYTES = 1024 * 1024
 
 _TRANSPORTS: dict[str, Transport] = {
@@ -49,7 +48,8 @@ _SILENT = frozenset({"description", "title", "name"})
 class ServerSpec:
     """One server as a file asks for it, with variables filled in.
 
-    env, headers: only its own. cwd: where a command starts, absolute. include: None when the file has no such list.
+    env, headers: only its own. cwd: where a command starts, absolute; empty: where extgate runs. include: None when
+    the file has no such list.
     error: why it cannot be started. shown: its command or URL as written, for a question of trust.
     written: its entry's identity as written. secrets: texts that messages must not show.
     """
@@ -88,20 +88,6 @@ class ServerSpec:
 def canonical(value: object) -> str:
     """JSON text that is the same for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def find_servers(
-    root: Path, *, environ: Mapping[str, str], source: str = "project"
-) -> tuple[tuple[ServerSpec, ...], tuple[Finding, ...]]:
-    """The servers of a folder's `.mcp.json`, then `mcp.json`; a name that stands in both is the first's."""
-    groups: list[tuple[ServerSpec, ...]] = []
-    findings: list[Finding] = []
-    for name in SERVER_FILES:
-        specs, found = load_servers(root / name, root, environ=environ, source=source)
-        groups.append(specs)
-        findings += found
-    specs, found = merge_servers(*groups)
-    return specs, (*findings, *found)
 
 
 def load_servers(

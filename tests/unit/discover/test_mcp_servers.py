@@ -292,6 +292,13 @@ def test_a_cached_server_is_configured_and_not_started(tmp_path: Path) -> None:
     assert extensions == live
 
 
+def test_a_server_that_something_depends_on_is_started_in_spite_of_the_cache(tmp_path: Path) -> None:
+    specs = [fixture("a", tools=1), fixture("b", tools=1)]
+    run(*specs, cache=tmp_path)
+    servers, _, _ = run(*specs, cache=tmp_path, is_live=lambda spec: spec.name == "b")
+    assert [s.state for s in servers] == ["configured", "connected"]
+
+
 def _no_start(step: Progress) -> None:
     assert step.state != "starting"
 

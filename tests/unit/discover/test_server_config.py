@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extgate.core.extension import Finding
-from extgate.discover.mcp_servers import ServerSpec, find_servers, merge_servers, read_servers
+from extgate.discover.mcp_servers import ServerSpec, load_servers, merge_servers, read_servers
 
 HERE = Path("/project")
 
@@ -196,22 +196,29 @@ def test_an_empty_object_holds_no_server() -> None:
     assert read_servers("{}", ".mcp.json", directory=HERE, environ={}) == ((), ())
 
 
-def test_both_files_of_a_folder_are_read_and_the_first_wins(tmp_path: Path) -> None:
+def test_of_one_name_in_two_files_the_first_stays(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "one"}}}')
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "two"}, "b": {"command": "three"}}}')
-    specs, (found,) = find_servers(tmp_path, environ={})
+    read_files = [load_servers(tmp_path / name, tmp_path, environ={}) for name in (".mcp.json", "mcp.json")]
+    specs, (found,) = merge_servers(*(specs for specs, _ in read_files))
     assert [(s.name, s.command, s.cwd) for s in specs] == [("a", "one", str(tmp_path)), ("b", "three", str(tmp_path))]
     assert (found.code, found.file) == ("EG305", str(tmp_path / "mcp.json"))
 
 
-def test_a_folder_without_files_has_no_servers(tmp_path: Path) -> None:
-    assert find_servers(tmp_path, environ={}) == ((), ())
+def test_a_file_that_is_not_there_has_no_servers(tmp_path: Path) -> None:
+    assert load_servers(tmp_path / ".mcp.json", tmp_path, environ={}) == ((), ())
+
+
+def test_a_bare_mapping_of_servers_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"a": {"command": "x"}, "b": {"url": "https://h"}}')
+    specs, findings = load_servers(tmp_path / ".mcp.json", tmp_path, environ={})
+    assert ([s.name for s in specs], findings) == (["a", "b"], ())
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe{\0}\0", b"x" * (1024 * 1024 + 1)], ids=["not UTF-8", "too large"])
 def test_a_file_of_the_wrong_kind_is_an_error(tmp_path: Path, data: bytes) -> None:
     (tmp_path / ".mcp.json").write_bytes(data)
-    specs, (found,) = find_servers(tmp_path, environ={})
+    specs, (found,) = load_servers(tmp_path / ".mcp.json", tmp_path, environ={})
     assert (specs, found.code) == ((), "EG301")
 
 
