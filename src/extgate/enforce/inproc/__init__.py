@@ -1,0 +1,1 @@
+"""Doors inside a framework's own process, one small file each."""

@@ -1,0 +1,151 @@
+"""LangChain and deepagents: the three walls as one middleware.
+
+    agent = create_agent(model, visible_tools(gate, tools), middleware=[..., GateMiddleware(gate)])
+
+Place it last of your middleware. What comes behind it all the same (deepagents' own tail) can only add to a request,
+and the request is judged again where it leaves, in the model (`langchain_last_step`). Supported: langchain 1.2.10 up to
+1.x with deepagents 0.4.8 to 0.7.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest, hook_config
+from langchain.agents.structured_output import AutoStrategy, ToolStrategy
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.types import Command
+
+from extgate.enforce.gate import Gate, unavailable_because
+from extgate.enforce.guarded_paths import GuardedPaths
+from extgate.enforce.inproc.langchain_ask import Ask, Plan
+from extgate.enforce.inproc.langchain_calls import Calls, Runner
+from extgate.enforce.inproc.langchain_identity import STRUCTURED, UNKNOWN, Identities, Registry
+from extgate.enforce.inproc.langchain_last_step import LastStep, gated_model
+from extgate.enforce.inproc.langchain_subagents import Spawns, under
+from extgate.enforce.inproc.langchain_view import View
+
+Result = ToolMessage | Command[Any]
+
+
+def visible_tools(gate: Gate, tools: Sequence[Any], registry: Registry | None = None) -> list[Any]:
+    """The first wall: those of the tools that the agent may see, in order, to hand to `create_agent`."""
+    return View(gate, Identities(gate, registry or Registry()), Spawns(gate)).keep(tools)
+
+
+class GateMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Hides at each model call, and refuses at each tool call, what one agent may not have.
+
+    registry: what tools are that are not the framework's; MCP tools belong there. paths: closes skills and policy files
+    to the framework's file tools; with `langchain_files.gated_backend`. spawns: sub-agents behind gates; others are
+    refused (`langchain_children.gated_subagents`). catalog: whose tool runs others.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        registry: Registry | None = None,
+        paths: GuardedPaths | None = None,
+        spawns: Spawns | None = None,
+        catalog: Callable[[View], Runner] | None = None,
+    ) -> None:
+        super().__init__()
+        self.gate = gate
+        identities, spawns = Identities(gate, registry or Registry()), spawns or Spawns(gate)
+        self.view = View(gate, identities, spawns)
+        runner = catalog(self.view) if catalog else None
+        self._calls = Calls(identities=identities, view=self.view, spawns=spawns, paths=paths, catalog=runner)
+
+    # ------------------------------------------------------------------------------------------ turns and model calls
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Ends the turn of an unavailable agent before anything is sent."""
+        reason = self._unavailable()
+        return {"messages": [AIMessage(content=reason)], "jump_to": "end"} if reason else None
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        """Sends the request without what is hidden."""
+        ready = self._ready(request)
+        return ready if isinstance(ready, AIMessage) else self._checked(ready, handler(ready))
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
+        """Sends the request without what is hidden."""
+        ready = self._ready(request)
+        return ready if isinstance(ready, AIMessage) else self._checked(ready, await handler(ready))
+
+    def _unavailable(self) -> str:
+        available = self.gate.availability
+        return "" if available.is_available else f"This agent is unavailable: {unavailable_because(available)}."
+
+    def _ready(self, request: ModelRequest[Any]) -> ModelRequest[Any] | AIMessage:
+        """The request as it may go on; an answer in the model's place when nothing may be sent."""
+        try:
+            if reason := self._unavailable():
+                return AIMessage(content=reason)
+            tools = self.view.offer(request.tools)
+            return request.override(tools=tools, model=gated_model(request.model, LastStep(self.view)))
+        except Exception as error:  # a request that cannot be judged is not sent
+            return AIMessage(content=f"The gate failed ({type(error).__name__}); no request was sent.")
+
+    def _checked(self, request: ModelRequest[Any], response: Any) -> Any:
+        """The response, in which a call that would be read as structured output was judged as any call."""
+        wanted = request.response_format
+        if not isinstance(wanted, ToolStrategy | AutoStrategy) or not isinstance(response, ModelResponse):
+            return response
+        names = {spec.name for spec in ToolStrategy(schema=wanted.schema).schema_specs}
+        calls = [c for m in response.result if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] in names]
+        refused: dict[str | None, ToolMessage] = {}
+        for call in calls:
+            owners = self.gate.owners(call["name"], ("tool", "mcp_tool"))
+            ext = owners[0] if owners else Ask.native(call["name"], STRUCTURED)
+            answer = Ask(ext=ext, args=call["args"]).put(self.gate)
+            if not answer:
+                refused[call["id"]] = _refusal(call, answer.message)
+        if not refused:
+            return response
+        result = [refused.get(getattr(message, "tool_call_id", None), message) for message in response.result]
+        return ModelResponse(result=result, structured_response=None)
+
+    # ------------------------------------------------------------------------------------------ tool calls
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
+        """Runs the call, or answers it with the reason why not."""
+        plan = self._planned(request)
+        if isinstance(plan, ToolMessage):
+            return plan
+        for ask in plan.asks:
+            if not (answer := ask.put(self.gate)):
+                return _refusal(request.tool_call, plan.say(answer.message))
+        with under(None if plan.child else self.gate):
+            result: Result = plan.result(handler(plan.request))
+            return result
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
+        """Runs the call, or answers it with the reason why not."""
+        plan = self._planned(request)
+        if isinstance(plan, ToolMessage):
+            return plan
+        for ask in plan.asks:
+            if not (answer := await ask.aput(self.gate)):
+                return _refusal(request.tool_call, plan.say(answer.message))
+        with under(None if plan.child else self.gate):
+            result: Result = plan.result(await handler(plan.request))
+            return result
+
+    def _planned(self, request: ToolCallRequest) -> Plan | ToolMessage:
+        try:
+            return self._calls.plan(request)
+        except Exception as error:  # a call that cannot be judged does not run
+            call, reason = request.tool_call, f"the gate failed ({type(error).__name__}); nothing was run."
+            return _refusal(
+                call, Ask(ext=Ask.native(call["name"], UNKNOWN), args={}, refusal=reason).put(self.gate).message
+            )
+
+
+def _refusal(call: Any, reason: str) -> ToolMessage:
+    return ToolMessage(content=reason, name=call["name"], tool_call_id=call["id"] or "", status="error")

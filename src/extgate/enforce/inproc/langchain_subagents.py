@@ -1,0 +1,94 @@
+"""Sub-agents of LangChain and deepagents under the inheritance law: each behind a gate, or not spawned.
+
+Two ways that hold together. A registered sub-agent's gate is a child of its parent's, and follows it. Whatever else
+runs an agent behind a gate inside a tool call, at any depth, is held to the gates above it, which travel with the
+context.
+A sub-agent behind no gate is refused: it would have whatever the framework gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from extgate.core.extension import Extension
+from extgate.enforce.gate import Gate, unavailable_because
+from extgate.enforce.inproc.langchain_identity import RUNTIME
+
+SPAWNING: Mapping[str, str] = {
+    "task": "subagent_type",
+    "start_async_task": "subagent_type",
+    "update_async_task": "task_id",
+}
+"""The framework's tools that start or instruct another agent, and the argument that says which."""
+
+GENERAL = "general-purpose"
+"""The sub-agent that deepagents adds by itself."""
+
+MAX_DEPTH = 8
+"""Agents that may run inside each other."""
+
+_ABOVE: ContextVar[tuple[Gate, ...]] = ContextVar("extgate_gates_above", default=())
+_DEPTH: ContextVar[int] = ContextVar("extgate_depth", default=0)
+
+
+def gates_above() -> tuple[Gate, ...]:
+    """The gates that hold for what runs now, besides its own."""
+    return _ABOVE.get()
+
+
+@contextmanager
+def under(gate: Gate | None) -> Iterator[None]:
+    """Holds what runs inside to this gate as well; None: it is a registered sub-agent, whose gate sees to that."""
+    above = _ABOVE.set((*_ABOVE.get(), gate) if gate is not None and gate not in _ABOVE.get() else _ABOVE.get())
+    depth = _DEPTH.set(_DEPTH.get() + (gate is None))
+    try:
+        yield
+    finally:
+        _DEPTH.reset(depth)
+        _ABOVE.reset(above)
+
+
+class Spawns:
+    """The sub-agents that one agent may be asked to spawn, with the gate that each runs behind."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.gates: dict[str, Gate] = {}
+
+    def add(self, name: str, gate: Gate) -> None:
+        """Notes that the sub-agent of this name runs behind this gate, and no other."""
+        self.gates[name] = gate
+
+    def extension(self, name: str) -> Extension:
+        """What a sub-agent is to the gate."""
+        owners = self._gate.owners(name, ("subagent",))
+        return owners[0] if owners else Extension(kind="subagent", name=name, source=RUNTIME)
+
+    def extensions(self) -> tuple[Extension, ...]:
+        """All of them."""
+        return tuple(self.extension(name) for name in self.gates)
+
+    def refusal(self, name: str) -> str:
+        """Why this one is not spawned now, whatever the policy says; empty when nothing stands in the way."""
+        gate = self.gates.get(name)
+        if gate is None:
+            return f"'{name[:200]}' is no sub-agent that runs behind a gate."
+        if not gate.availability.is_available:
+            return f"'{name}' is unavailable: {unavailable_because(gate.availability)}."
+        return f"'{name}' would run more than {MAX_DEPTH} agents deep." if _DEPTH.get() >= MAX_DEPTH else ""
+
+
+def spawned(tool: str, args: Mapping[str, Any], state: Any) -> str | None:
+    """The name of the sub-agent that a call of one of the framework's tools is about; None when of none."""
+    argument = SPAWNING.get(tool)
+    if argument is None:
+        return None
+    value = str(args.get(argument) or "")
+    if argument != "task_id":
+        return value
+    tasks = state.get("async_tasks") if isinstance(state, Mapping) else None
+    task = tasks.get(value) if isinstance(tasks, Mapping) else None
+    return str(task.get("agent_name") or "") if isinstance(task, Mapping) else ""
