@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
+from textwrap import fill
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from extgate.cli.options import Opened, complete_agents, print_json, workspace_options
 from extgate.cli.tables import console, table
@@ -93,18 +96,60 @@ def _print(explanation: Explanation, decisions: list[Decision], *, is_whole: boo
     else:
         say_unavailable(explanation, out)
     out.print()
-    for kind in KINDS:
-        rows = [_row(d) for d in decisions if d.extension.kind == kind]
-        if rows:
-            count = sum(d.effect != "deny" for d in decisions if d.extension.kind == kind)
-            table(f"{kind}: {count} of {len(rows)} allowed", ("see", "name", "why", "rule"), rows, out)
     if is_whole:
+        _print_groups(decisions, out)
         _print_summary(explanation, decisions, out)
+    else:
+        for kind in KINDS:
+            rows = [_row(d) for d in decisions if d.extension.kind == kind]
+            if rows:
+                table(kind, ("see", "name", "why", "rule"), rows, out)
+        _print_trails(decisions, out)
+
+
+def _print_groups(decisions: Iterable[Decision], out: Console) -> None:
+    """Every decision, those of one rule together: what is seen first, then what is not and why not."""
+    for kind in KINDS:
+        groups: dict[tuple[str, str, str], list[Decision]] = {}
+        for d in decisions:
+            if d.extension.kind == kind:
+                groups.setdefault(_group(d), []).append(d)
+        members = [d for group in groups.values() for d in group]
+        if members:
+            allowed = sum(d.effect != "deny" for d in members)
+            out.print(Text(f"{kind}: {allowed} of {len(members)} allowed", style="bold"))
+        for (effect, because, rule), group in sorted(groups.items(), key=lambda item: item[0][0]):
+            word, style = _ANSWERS[effect]
+            text = Text.assemble((f"  {word:<4}", style), because, (f"  [{rule}]" if rule else "", "dim"))
+            out.print(text, soft_wrap=True)
+            names = ", ".join(shown_name(d.extension) for d in group)
+            width = max(60, min(out.width, 110))
+            out.print(Text(fill(names, width, initial_indent=" " * 8, subsequent_indent=" " * 8)), soft_wrap=True)
+        if members:
+            out.print()
+
+
+def _group(decision: Decision) -> tuple[str, str, str]:
+    """Effect, reason without the name, rule: what decisions that are told together have in common."""
+    if decision.effect == "allow":
+        step = replace(decision.rule, pattern=None)
+        return "allow", "no rule denies" if decision.rule.text.startswith("default") else "admitted by", where(step)
+    name = f"'{shown_name(decision.extension)}' "
+    return decision.effect, decision.reason.replace(name, "").rstrip("."), where(decision.rule)
+
+
+_ANSWERS = {"allow": ("yes", "green"), "ask": ("ask", "yellow"), "deny": ("no", "red")}
+
+
+def _print_trails(decisions: Iterable[Decision], out: Console) -> None:
+    for d in decisions:
+        for step in d.trail:
+            line = f"  before that, {where(step)}: {step.outcome} for {shown_name(d.extension)}"
+            out.print(Text(show(line), style="dim"), soft_wrap=True)
 
 
 def _row(decision: Decision) -> tuple[str, str, str, str]:
-    answer = {"allow": "yes", "ask": "ask", "deny": "no"}[decision.effect]
-    return answer, shown_name(decision.extension), decision.reason, where(decision.rule)
+    return _ANSWERS[decision.effect][0], shown_name(decision.extension), decision.reason, where(decision.rule)
 
 
 def where(step: Step) -> str:
