@@ -2,6 +2,7 @@
 
 Form: `{"mcpServers": {NAME: {command, args, env, cwd} | {url, headers}}}` as in Claude Code's docs "MCP" (seen
 2026-11-30), with `type` or `transport`, `disabled` or `enabled`, and the `include` / `exclude` that msAgent reads.
+OpenProgram's `{"servers": {NAME: {"command": ["npx", ...]}}}` (f27be0ee2) is read as well.
 `${NAME}`, `${env:NAME}` and `${NAME:-default}` are filled in from the environment; one not set fails its server.
 """
 
@@ -41,7 +42,7 @@ _TRANSPORTS: dict[str, Transport] = {
 }
 _INCLUDES, _EXCLUDES = ("include", "includeTools", "enabledTools"), ("exclude", "excludeTools", "disabledTools")
 _KNOWN = frozenset({"command", "args", "env", "cwd", "url", "headers", "type", "transport", "disabled", "enabled"})
-_SILENT = frozenset({"description", "title", "name"})
+_SILENT = frozenset({"description", "title", "name", "timeout", "timeout_seconds"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def read_servers(
         root = Document(path=path, text=text).parse("json" if path.endswith("json") else None)
     except DocumentError as error:
         return (), (finding("EG301", error.message, file=path, line=error.line, fix=error.fix),)
-    servers = root.get("mcpServers") or (root if _is_bare(root) else None)
+    servers = root.get("mcpServers") or root.get("servers") or (root if _is_bare(root) else None)
     if root.kind == "map" and not root.items:
         return (), ()
     if servers is None or servers.kind != "map":
@@ -188,6 +189,7 @@ class _Entry:
         is_local = transport == "stdio"
         env, headers = self._texts("env"), self._texts("headers")
         self._check_pairs(env, headers)
+        command, *args = self._command() if is_local else [""]
         cwd = self._fill(self._text("cwd"))
         keys = ("command", "args", "env", "cwd") if is_local else ("url", "headers")
         written = {key: node.value for key in keys if (node := self.node.get(key)) is not None}
@@ -195,8 +197,8 @@ class _Entry:
         return ServerSpec(
             name=self.name,
             transport=transport,
-            command=self._fill(self._text("command")) if is_local else "",
-            args=tuple(map(self._fill, self._list("args") or ())) if is_local else (),
+            command=self._fill(command),
+            args=tuple(map(self._fill, args)),
             env={key: self._fill(text) for key, text in env.items()} if is_local else {},
             cwd=str(directory.absolute() / cwd) if is_local else "",
             url="" if is_local else self._url(),
@@ -207,13 +209,20 @@ class _Entry:
             file=self.node.file,
             line=self.line,
             source=source,
-            shown=self._shown(is_local),
+            shown=shlex.join([command, *args]) if is_local else self._text("url"),
             written=canonical(written),
             secrets=tuple(sorted(self.secrets | {*env.values(), *headers.values()})),
         )
 
-    def _shown(self, is_local: bool) -> str:
-        return shlex.join([self._text("command"), *(self._list("args") or ())]) if is_local else self._text("url")
+    def _command(self) -> tuple[str, ...]:
+        """The command with its arguments; OpenProgram has all of them in one list."""
+        node = self.node.items["command"]
+        if node.kind != "list":
+            return (self._text("command"), *(self._list("args") or ()))
+        words = (*(self._list("command") or ()), *(self._list("args") or ()))
+        if not node.children or not words[0]:
+            raise self._fault(node, "`command` to be a text, or a list that starts with one")
+        return words
 
     def _transport(self) -> Transport:
         """From `type` or `transport`; else a command is stdio, a URL ending in `/sse` is SSE, any other is HTTP."""

@@ -27,9 +27,7 @@ MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
 """Folders looked into in one source, vendor folders included."""
 
-VENDOR = frozenset(
-    {"node_modules", "bower_components", "site-packages", "dist-packages", "__pycache__", "venv", "__MACOSX"}
-)
+VENDOR = frozenset({"node_modules", "bower_components", "site-packages", "dist-packages", "__pycache__", "venv"})
 """Folders of other people's packages; hidden folders (`.git`, `.venv`, ...) are passed over as well."""
 
 

@@ -37,6 +37,13 @@ def test_a_command_with_all_its_keys() -> None:
     assert (spec.file, spec.line, spec.source, spec.shown) == (".mcp.json", 3, "project", "npx -y x")
 
 
+def test_openprogram_s_form_is_read() -> None:
+    entry = {"type": "local", "command": ["npx", "-y", "${P:-x}"], "enabled": True, "timeout_seconds": 30}
+    text = json.dumps({"servers": {"s": entry}})
+    (spec,), findings = read_servers(text, "mcp_servers.json", directory=HERE, environ={})
+    assert (spec.command, spec.args, spec.shown, findings) == ("npx", ("-y", "x"), "npx -y '${P:-x}'", ())
+
+
 def test_a_command_starts_in_the_project_by_default() -> None:
     assert one({"command": "x"})[0].cwd == "/project"
     assert one({"command": "x", "cwd": "/elsewhere"})[0].cwd == "/elsewhere"
@@ -101,7 +108,9 @@ def test_a_variable_that_is_not_set_fails_its_server_alone(text: str, key: str) 
         {"command": "x", "url": "https://h"},
         {"command": ""},
         {"command": None},
-        {"command": ["npx", "x"]},
+        {"command": []},
+        {"command": [""]},
+        {"command": ["x", 1]},
         {"command": "x", "args": "y"},
         {"command": "x", "args": [1]},
         {"command": "x", "args": None},
@@ -154,7 +163,7 @@ def test_what_does_not_clearly_stay_on_is_off(entry: dict[str, Any], is_off: boo
 
 
 def test_a_key_without_effect_is_a_finding() -> None:
-    specs, findings = read({"s": {"command": "x", "timeout": 5, "headers": {}, "description": "d"}})
+    specs, findings = read({"s": {"command": "x", "timout": 5, "headers": {}, "description": "d"}})
     assert specs[0].error is None
     assert [(f.code, f.line) for f in findings] == [("EG304", 5), ("EG304", 6)]
 
@@ -180,7 +189,7 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
         ("{", 1),
         ("", 1),
         ("[]", 1),
-        ('{"servers": {}}', 1),
+        ('{"mcpservers": {}}', 1),
         ('{"mcpServers": []}', 1),
         ('{"mcpServers": null}', 1),
         ('{"mcpServers": {"a": {},\n "a": {}}}', 2),
