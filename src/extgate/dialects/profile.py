@@ -85,7 +85,7 @@ class _Reader:
 
     def own_key(self, key: str, node: Node) -> None:
         line = self.root.key_line(key)
-        near = near_block(key)
+        near = near_block(key, BLOCKS)
         # An agent's own prompt is plain text, which no block can be.
         if near and not (key == "prompt" and isinstance(node.scalar, str)):
             self.notes.error("EG002", f"`{key}` looks like `{near}` misspelt", line, f"write `{near}`, or rename it")

@@ -73,7 +73,7 @@ class Notes:
             self.warn("EG031", message + ", so it only matches that text", line, fix)
 
 
-def near_block(key: str, blocks: Iterable[str] = BLOCKS) -> str | None:
+def near_block(key: str, blocks: Iterable[str]) -> str | None:
     """The block that a top-level key looks like a misspelling of; None when it is none, or is one itself."""
     names = tuple(blocks)
     if key in names:

@@ -1,4 +1,4 @@
-"""EG024 to EG026, EG032: what misleads in the patterns dialect."""
+"""EG025, EG026, EG032: what misleads in the patterns dialect."""
 
 from __future__ import annotations
 
@@ -11,24 +11,14 @@ from extgate.core.extension import Finding
 from extgate.core.names import show
 from extgate.core.patterns import matches
 
-CODES = ("EG024", "EG025", "EG026", "EG032")
-
-_OLD_MODULES = frozenset({"file_system", "grep_search", "terminal"})
-_OLD_NAMES = {
-    "run_command": "execute",
-    "grep_search": "grep",
-    "list_dir": "ls",
-    "edit": "edit_file",
-    "read": "read_file",
-}
+CODES = ("EG025", "EG026", "EG032")
 
 
 def check(context: Context) -> Iterator[Finding]:
-    """Old spellings, blocks that admit nothing, a catalog without its tools, skills met by their declared name."""
+    """Blocks that admit nothing, a catalog without its tools, skills met by their declared name."""
     if context.policy.dialect != "patterns":
         return
     for spot in context.spots:
-        yield from _old_spelling(context, spot)
         if spot.list == "skills.patterns" and not spot.is_deny:
             yield from _declared(context, spot)
     for rule in context.policy.rules:
@@ -45,19 +35,6 @@ def check(context: Context) -> Iterator[Finding]:
             names = ", ".join(f"`{name}`" for name in lacking)
             message = f"use_catalog: {names} has no positive pattern, so the catalog is out of reach"
             yield context.warn("EG026", message, fix=f"add `impl:deepagents:{lacking[0]}`")
-
-
-def _old_spelling(context: Context, spot: Spot) -> Iterator[Finding]:
-    parts = [test.pattern for test in spot.entry.tests]
-    if len(parts) != 3:
-        return
-    text = f"{spot.list}: `{show(spot.entry.text)}`"
-    if parts[1] in _OLD_MODULES:
-        message = f"{text}: `{parts[1]}` is no module now"
-        yield context.warn("EG024", message, at=spot.entry, fix="write `impl:deepagents:…`")
-    if parts[2] in _OLD_NAMES and not context.hits(spot):
-        fix = f"write `{_OLD_NAMES[parts[2]]}`; there are no aliases"
-        yield context.warn("EG024", f"{text} uses an old name", at=spot.entry, fix=fix)
 
 
 def _declared(context: Context, spot: Spot) -> Iterator[Finding]:
