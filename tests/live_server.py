@@ -1,7 +1,7 @@
 """A small MCP server over stdio, of the standard library alone, that stays and does what its JSON argument says.
 
 tools: names that it offers. calls: a file to which each call is appended as a JSON line. grow: a tool whose call
-adds `grown` to its tools, which it says. die: a tool on which it ends. mute: a tool after which it answers nothing more.
+adds `grown` to its tools, which it says. die: a tool on which it ends. mute: a tool after which it never answers.
 gate: a file that must be there when it starts, or it ends with code 3.
 """
 
