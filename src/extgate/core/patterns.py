@@ -21,6 +21,7 @@ __all__ += ["tokens", "unclosed_bracket"]
 _MEMO: Final = 16_384  # names that one set remembers
 _FEW: Final = 8  # rows up to which trying each beats looking for pieces of them
 _MANY: Final = 64  # patterns with wildcards from which the accelerator is worth its import
+_SMALL: Final = 10_000  # characters of text up to which the faster kind of automaton is quick to build
 _WIDEST: Final = 3  # characters in a piece
 _BROAD: Final = 64  # rows, and positions found for each name, up to which an index over the names pays
 _NONE: Final = 1 << 62  # no pattern: more than any index
@@ -75,7 +76,7 @@ def _regex(token: Token) -> str:
     return f"[{'^' * token.negated}{ranges}]" if ranges else "(?!)"
 
 
-_glob = lru_cache(maxsize=4096)(_Glob)
+_glob = lru_cache(maxsize=1024)(_Glob)
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -123,8 +124,17 @@ class _Prefixes:
 _Row = tuple[int, str, Callable[[str], bool] | None]
 # Rows that may match a name, each group ascending; all that do match are among them.
 _Groups = Callable[[str], Iterable[Sequence[_Row]]]
-# Aho-Corasick: which text, where it starts and ends, for all of them in a name, overlapping ones too.
-_Search = Callable[[str, bool], list[tuple[int, int, int]]]
+# Which of many texts a name holds, overlapping ones too if that is true.
+_Search = Callable[[str, bool], list[str]]
+
+
+def _row(index: int, glob: _Glob) -> _Row:
+    need = glob.need
+    if glob.form == "prefix":
+        return index, need, lambda name: name.startswith(need)
+    if glob.form == "suffix":
+        return index, need, lambda name: name.endswith(need)
+    return index, need, None if glob.form == "infix" else glob.accepts
 
 
 def _by_pieces(rows: Sequence[_Row]) -> _Groups:
@@ -166,10 +176,16 @@ def _table(width: int, rows: Sequence[_Row]) -> dict[str, list[_Row]]:
 def _aho_corasick() -> Callable[[list[str]], _Search] | None:
     """The optional accelerator, imported when a set is first large enough for it; None if it is not installed."""
     try:
-        from ahocorasick_rs import AhoCorasick  # type: ignore[import-not-found, unused-ignore]
+        from ahocorasick_rs import AhoCorasick, Implementation  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return None
-    return lambda texts: AhoCorasick(texts).find_matches_as_indexes
+
+    def build(texts: list[str]) -> _Search:
+        how = Implementation.DFA if sum(map(len, texts)) <= _SMALL else Implementation.ContiguousNFA
+        search: _Search = AhoCorasick(texts, implementation=how, store_patterns=True).find_matches_as_strings
+        return search
+
+    return build
 
 
 def _by_texts(rows: Sequence[_Row], build: Callable[[list[str]], _Search]) -> _Groups:
@@ -179,16 +195,17 @@ def _by_texts(rows: Sequence[_Row], build: Callable[[list[str]], _Search]) -> _G
         is_utf8 = row[1].encode("utf-8", "replace").decode() == row[1]
         by_text.setdefault(row[1] if is_utf8 else "", []).append(row)
     always = by_text.pop("", [])
-    found = list(by_text.values())
-    search = build(list(by_text))
     nothing = (always,) if always else ()
+    search, rows_of = build(list(by_text)), by_text.__getitem__
 
     def groups(name: str) -> Iterable[Sequence[_Row]]:
+        if len(name) > MAX_PATTERN:  # nested texts could be found as often as its length squared
+            return (rows,)
         try:
-            hits = search(name, True)
+            texts = search(name, True)
         except UnicodeEncodeError:
             return (rows,)
-        return [always, *(found[text] for text in {hit[0] for hit in hits})] if hits else nothing
+        return chain(nothing, map(rows_of, set(texts))) if texts else nothing
 
     return groups
 
@@ -199,17 +216,18 @@ class PatternSet:
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(map(clean, patterns))
         self._memo: dict[str, int] = {}
-        build = _aho_corasick() if sum(not is_literal(pattern) for pattern in self.patterns) >= _MANY else None
+        wild = sum(not is_literal(pattern) for pattern in self.patterns)
+        build = _aho_corasick() if wild >= _MANY else None
         tables: dict[str, dict[str, list[int]]] = {"exact": {}, "prefix": {}, "suffix": {}}
         self._rows: list[_Row] = []
         for index, pattern in enumerate(self.patterns):
             glob = None if is_literal(pattern) else _Glob(pattern)
             if not glob or "[" in pattern:
                 tables["exact"].setdefault(pattern, []).append(index)
-            if glob and glob.form in ("prefix", "suffix") and not build:
+            if glob and glob.form in ("prefix", "suffix") and wild > _FEW and not build:
                 tables[glob.form].setdefault(glob.need, []).append(index)
             elif glob:
-                self._rows.append((index, glob.need, None if glob.form == "infix" else glob.accepts))
+                self._rows.append(_row(index, glob))
         self._exact = tables["exact"]
         self._heads = _Prefixes(tables["prefix"])
         self._tails = _Prefixes({text[::-1]: indexes for text, indexes in tables["suffix"].items()})
@@ -221,14 +239,8 @@ class PatternSet:
 
     def first(self, name: str) -> int:
         """The index of the first pattern in the list that matches, or -1."""
-        index = self._memo.get(name)
-        if index is None:
-            index = self._first(name if name.isascii() else nfc(name))
-            if len(self._memo) >= _MEMO:
-                self._memo.clear()
-            if len(name) <= MAX_PATTERN:
-                self._memo[name] = index
-        return index
+        known = self._memo.get(name)
+        return self._decide(name) if known is None else known
 
     def first_of(self, names: Iterable[str]) -> int:
         """The lowest index over several spellings, or -1."""
@@ -243,7 +255,8 @@ class PatternSet:
                 found.add(index)
         return tuple(sorted(found))
 
-    def _first(self, name: str) -> int:
+    def _decide(self, given: str) -> int:
+        name = given if given.isascii() else nfc(given)
         exact = self._exact.get(name)
         best = exact[0] if exact else _NONE
         if self._has_affixes:
@@ -255,7 +268,13 @@ class PatternSet:
                 if need in name and (test is None or test(name)):
                     best = index
                     break
-        return best if best < _NONE else -1
+        best = -1 if best == _NONE else best
+        memo = self._memo
+        if len(memo) >= _MEMO:
+            memo.clear()
+        if len(given) <= MAX_PATTERN:
+            memo[given] = best
+        return best
 
 
 class NameIndex:
