@@ -190,7 +190,7 @@ class Dispatcher:
         return self.tell(self.put(inventory, {}))
 
     def put(self, inventory: Inventory, profiles: Mapping[str, Profile]) -> tuple[Change, ...]:
-        """Puts an inventory and new profiles, by agent, in force together; one change for each gate, nobody told.
+        """Puts an inventory and new profiles, by their id, in force together; one change for each gate, nobody told.
 
         Together, so that an item which comes with the rule that denies it is never seen.
         """
@@ -200,7 +200,7 @@ class Dispatcher:
                     self.liveness.hear(server.name)
             self._inventory = inventory
             now = self.inventory
-            return tuple(seat.offer(profile=profiles.get(seat.gate.agent), inventory=now) for seat in self._all())
+            return tuple(seat.offer(profile=profiles.get(seat.profile_id), inventory=now) for seat in self._all())
 
     def hear(self, server: str) -> tuple[Change, ...]:
         """Notes that a connected server lives."""

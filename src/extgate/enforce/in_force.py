@@ -59,6 +59,7 @@ class InForce:
 
     def __init__(self, gate: Gate, *, mode: Mode = "auto", own: Profile | None = None) -> None:
         self.gate = gate
+        self.profile_id = own.id if own else gate.agent
         self.mode: Mode = mode
         self._lock = threading.RLock()
         profile = own or gate.profile

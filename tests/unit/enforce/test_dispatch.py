@@ -131,18 +131,19 @@ def test_a_sub_agents_gate_follows_its_own_profile_and_the_inventory() -> None:
     dispatcher = office(installed(slack="connected"))
     parent = dispatcher.seated("research").gate
     own = Profile(id="child", layers=(read_agent(Document(path="agents/child.yaml", text="{}")),))
-    child = parent.child(own, agent="child")
+    child = parent.child(own, agent="research/child")
     seat = dispatcher.follow(child, own)
     ping = child.inventory.extensions[0]
     assert child.use(ping)
     narrower = read_agent(Document(path="agents/child.yaml", text="mcp: {disabled: [slack]}"))
-    seat.offer(profile=Profile(id="child", layers=(narrower,)))
+    dispatcher.put(dispatcher.inventory, {"child": Profile(id="child", layers=(narrower,))})
     assert not child.use(ping)
-    seat.offer(profile=own)
+    assert parent.use(ping)
+    dispatcher.put(dispatcher.inventory, {"child": own})
     assert child.use(ping)
     dispatcher.install(installed(slack="failed"))
     assert child.inventory.server("slack") == dispatcher.inventory.server("slack")
-    assert "child" not in [s.agent for s in dispatcher.standings()]
+    assert "research/child" not in [s.agent for s in dispatcher.standings()]
     dispatcher.unfollow(seat)
 
 
