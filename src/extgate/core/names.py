@@ -5,6 +5,7 @@ An identity is never parsed back out of a name: every spelling is computed forwa
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -97,6 +98,23 @@ def server_names(server: str) -> tuple[str, ...]:
     forms = dict.fromkeys((server, nfc(server)))
     kept = (r"A-Za-z0-9_-", "A-Za-z0-9_", _GEMINI, r"\w-")
     return tuple(dict.fromkeys((*forms, *(cleaned(form, allowed) for form in forms for allowed in kept))))
+
+
+def unique_wire_names(items: Iterable[Extension], most: int = MAX_WIRE) -> dict[Extension, str]:
+    """A name for each MCP item that no other of them has: `server_item`, with a digest where that is not enough.
+
+    It is not enough when characters were replaced, it is longer than `most`, or several items would have it. The names
+    are a function of the set.
+    """
+    spelled = {ext: cleaned(f"{ext.server}_{ext.name}") for ext in items}
+    uses = Counter(name[:most] for name in spelled.values())
+    found = {}
+    for ext, name in spelled.items():
+        if name != f"{ext.server}_{ext.name}" or len(name) > most or uses[name] > 1:
+            digest = hashlib.sha256(f"{ext.server}\0{ext.name}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
+            name = f"{name[: most - 11]}_{digest}"
+        found[ext] = name
+    return found
 
 
 def full_names(server: str, item: str) -> tuple[str, ...]:

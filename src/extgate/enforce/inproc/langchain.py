@@ -119,7 +119,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         for ask in plan.asks:
             if not (answer := ask.put(self.gate)):
                 return _refusal(request.tool_call, plan.say(answer.message))
-        with under(None if plan.child else self.gate):
+        with under(self.gate, plan.child):
             result: Result = plan.result(handler(plan.request))
             return result
 
@@ -133,7 +133,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         for ask in plan.asks:
             if not (answer := await ask.aput(self.gate)):
                 return _refusal(request.tool_call, plan.say(answer.message))
-        with under(None if plan.child else self.gate):
+        with under(self.gate, plan.child):
             result: Result = plan.result(await handler(plan.request))
             return result
 

@@ -95,6 +95,6 @@ class Calls:
             return
         ask = Ask(ext=self.spawns.extension(name), args={}, action="spawn", session=session)
         plan.asks.append(ask)
-        plan.child = self.spawns.gates.get(name)
+        plan.child = self.spawns.child(name)
         if reason := self.spawns.refusal(name):
             plan.asks.append(Ask(ext=ask.ext, args={}, action="spawn", session=session, refusal=reason))

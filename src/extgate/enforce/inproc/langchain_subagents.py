@@ -40,10 +40,11 @@ def gates_above() -> tuple[Gate, ...]:
 
 
 @contextmanager
-def under(gate: Gate | None) -> Iterator[None]:
-    """Holds what runs inside to this gate as well; None: it is a registered sub-agent, whose gate sees to that."""
-    above = _ABOVE.set((*_ABOVE.get(), gate) if gate is not None and gate not in _ABOVE.get() else _ABOVE.get())
-    depth = _DEPTH.set(_DEPTH.get() + (gate is None))
+def under(gate: Gate, child: Gate | None = None) -> Iterator[None]:
+    """Holds what runs inside to this gate as well. child: that of the registered sub-agent, which follows by itself."""
+    gates = _ABOVE.get()
+    above = _ABOVE.set(gates if child is not None or gate in gates else (*gates, gate))
+    depth = _DEPTH.set(_DEPTH.get() + 1)
     try:
         yield
     finally:
@@ -55,30 +56,46 @@ class Spawns:
     """The sub-agents that one agent may be asked to spawn, with the gate that each runs behind."""
 
     def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self.gates: dict[str, Gate] = {}
+        self.gate = gate
+        self._gates: dict[str, Gate] = {}
+        self._children: set[str] = set()
+        self._closed: dict[str, str] = {}
 
-    def add(self, name: str, gate: Gate) -> None:
-        """Notes that the sub-agent of this name runs behind this gate, and no other."""
-        self.gates[name] = gate
+    def add(self, name: str, gate: Gate, *, is_child: bool = True) -> None:
+        """Notes that the sub-agent of this name runs behind this gate. is_child: the gate was made by `Gate.child`."""
+        self._gates[name] = gate
+        self._children |= {name} if is_child else set()
+
+    def close(self, name: str, reason: str) -> None:
+        """Notes why a sub-agent that the framework knows is never spawned. reason: `{name}` stands for it."""
+        self._closed[name] = reason
+
+    def child(self, name: str) -> Gate | None:
+        """The gate of a registered sub-agent that follows this agent's; None for any other."""
+        return self._gates[name] if name in self._children else None
 
     def extension(self, name: str) -> Extension:
         """What a sub-agent is to the gate."""
-        owners = self._gate.owners(name, ("subagent",))
-        return owners[0] if owners else Extension(kind="subagent", name=name, source=RUNTIME)
+        owners = self.gate.owners(name, ("subagent",))
+        return owners[0] if owners else Extension(kind="subagent", name=name[:512], source=RUNTIME)
 
     def extensions(self) -> tuple[Extension, ...]:
-        """All of them."""
-        return tuple(self.extension(name) for name in self.gates)
+        """All that may be spawned as far as the door knows."""
+        return tuple(self.extension(name) for name in self._gates)
+
+    @property
+    def closed(self) -> frozenset[str]:
+        """The names that are never spawned."""
+        return frozenset(self._closed)
 
     def refusal(self, name: str) -> str:
         """Why this one is not spawned now, whatever the policy says; empty when nothing stands in the way."""
-        gate = self.gates.get(name)
+        gate = self._gates.get(name)
         if gate is None:
-            return f"'{name[:200]}' is no sub-agent that runs behind a gate."
+            return self._closed.get(name, "'{name}' is no sub-agent of this agent.")
         if not gate.availability.is_available:
-            return f"'{name}' is unavailable: {unavailable_because(gate.availability)}."
-        return f"'{name}' would run more than {MAX_DEPTH} agents deep." if _DEPTH.get() >= MAX_DEPTH else ""
+            return f"'{{name}}' is unavailable: {unavailable_because(gate.availability)}."
+        return f"'{{name}}' would run more than {MAX_DEPTH} agents deep." if _DEPTH.get() >= MAX_DEPTH else ""
 
 
 def spawned(tool: str, args: Mapping[str, Any], state: Any) -> str | None:

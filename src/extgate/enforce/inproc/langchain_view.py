@@ -108,7 +108,7 @@ class View:
     def _hidden(self, memory: _Memory) -> frozenset[str]:
         """Names of tools, skills and sub-agents that no listing may show."""
         if memory.hidden is None:
-            names: dict[bool, set[str]] = {True: {""}, False: set(memory.late)}
+            names: dict[bool, set[str]] = {True: {""}, False: memory.late | self._spawns.closed}
             for ext in (*self._gate.inventory.of_kind("tool", "skill", "subagent"), *self._spawns.extensions()):
                 names[self.is_visible(ext)] |= {ext.name, ext.leaf, ext.declared_name or ""}
             memory.hidden = frozenset(names[False] - names[True])
