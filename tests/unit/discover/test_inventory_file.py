@@ -82,6 +82,13 @@ def test_an_item_without_a_name_is_kept_nameless(item: dict[str, str]) -> None:
     assert [(e.kind, e.name) for e in inventory.extensions] == [("tool", ""), ("mcp_tool", ""), ("mcp_resource", "")]
 
 
+@pytest.mark.parametrize("row", [{}, {"server": ""}])
+def test_a_server_without_a_name_is_kept_nameless_with_its_items(row: dict[str, str]) -> None:
+    inventory = load({"mcp": [{**row, "tools": [{"name": "t"}]}]})
+    assert ([s.name for s in inventory.servers], [e.id for e in inventory.extensions]) == ([""], ["mcp_tool:/t"])
+    assert again(inventory) == inventory
+
+
 def test_a_template_is_named_by_its_template() -> None:
     rows = [{"uriTemplate": "memo://{k}", "name": "memo"}, {"uri": "memo://a", "name": "a", "title": "A"}]
     plain, template = load({"mcp": [{"server": "s", "resources": rows}]}).extensions
@@ -115,8 +122,6 @@ WRONG: list[tuple[Any, str]] = [
     ({"skills": [{"name": "a", "folder": 1}]}, "`folder`"),
     ({"mcp": {}}, "`mcp`"),
     ({"mcp": ["slack"]}, "`mcp`"),
-    ({"mcp": [{}]}, "`server`"),
-    ({"mcp": [{"server": ""}]}, "`server`"),
     ({"mcp": [{"server": 3}]}, "`server`"),
     ({"mcp": [{"server": "s"}, {"server": "s"}]}, "stands twice"),
     ({"mcp": [{"server": "s", "state": "up"}]}, "`state`"),
