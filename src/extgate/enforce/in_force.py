@@ -201,7 +201,7 @@ def _held_back(held: Iterable[Extension]) -> Policy:
         name = f"{ext.server}/{ext.name}" if ext.server is not None else ext.name
         if ext.server is None and ext.kind != "skill" and ext.source:
             name = f"{ext.source}/{ext.name}"
-        test = Test(facets=("name",), pattern=name, is_exact=True)
+        test = Test(facets=("name", "sourced"), pattern=name, is_exact=True)
         by_kind.setdefault(ext.kind, []).append(Entry(text=name, tests=(test,)))
     reason = "'{name}' is new and waits for `extgate reload`."
     rules = tuple(
