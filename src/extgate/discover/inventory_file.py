@@ -12,6 +12,7 @@ from typing import Any, get_args
 from extgate.core.extension import KINDS, Extension, Finding, Inventory, Kind, Server, ServerState
 from extgate.core.names import show
 from extgate.dialects.document import parse
+from extgate.dialects.json_nodes import read_large_json
 from extgate.dialects.node import Node
 from extgate.discover.codes import Severity
 from extgate.errors import DiscoveryError, DocumentError
@@ -26,6 +27,10 @@ _RENAMED = {"inputSchema": "schema", "outputSchema": "output_schema", "mimeType"
 """The protocol's words, read as the facts' names, so that a server's own answer can be pasted in."""
 
 
+_SMALL = 100_000
+"""Characters."""
+
+
 def load_inventory(text: str, path: str) -> Inventory:
     """The inventory of a file's text.
 
@@ -33,7 +38,8 @@ def load_inventory(text: str, path: str) -> Inventory:
     Keys that are not known become facts. Raises DiscoveryError at the line: not JSON, a value of the wrong type.
     """
     try:
-        root = parse(text, path, "json")
+        # Small files are read with the line of each value; an inventory may well be larger than a profile may be.
+        root = parse(text, path, "json") if len(text) <= _SMALL else read_large_json(text, path)
     except DocumentError as error:
         raise DiscoveryError(error.message, file=error.file, line=error.line, fix=error.fix) from None
     _expect(root, "map", "the file")
