@@ -119,6 +119,10 @@ class Gate:
         made.swap(inventory=self.inventory)
         return made
 
+    def is_under(self, gate: Gate) -> bool:
+        """Whether this gate is that one, or was made below it by `child`."""
+        return self is gate or (self._parent is not None and self._parent[0].is_under(gate))
+
     def _inherited(self) -> Profile | None:
         if self._parent is None:
             return None

@@ -1,0 +1,78 @@
+"""Every door gives the answers of the one table, for lists and for calls; what ran is counted where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from extgate.core.extension import Extension
+from extgate.enforce.gate import Approver, Gate
+from extgate.enforce.sinks import Memory
+from tests.doors.driver import Driver
+from tests.doors.drivers import chosen, load
+from tests.doors.table import CASES, Case
+
+rows = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+class Says:
+    name = "ann"
+
+    def __init__(self, said: bool) -> None:
+        self.said = said
+
+    def __call__(self, decision: object, args: Mapping[str, Any]) -> bool:
+        return self.said
+
+
+def gate_of(case: Case, memory: Memory | None = None) -> Gate:
+    approver: Approver | None = None if case.says is None else Says(case.says)
+    return Gate(case.profile, case.stock, door="table", approver=approver, sink=memory or Memory())
+
+
+@pytest.fixture(params=list(chosen().items()), ids=lambda row: row[0])
+def driver(request: pytest.FixtureRequest) -> Driver:
+    return load(request.param[1])
+
+
+def asked(driver: Driver, case: Case) -> list[Extension]:
+    return [ext for ext in case.stock.extensions if ext.kind in driver.kinds]
+
+
+@rows
+def test_the_gate_itself_answers_as_the_table_says(case: Case) -> None:
+    gate = gate_of(case)
+    assert {e.id for e in case.stock.extensions} - {e.id for e in gate.see(case.stock.extensions)} == case.hidden
+    if case.later:
+        gate.swap(profile=case.later)
+    refused = {e.id for e in case.stock.extensions if not gate.use(e, case.args.get(e.id, {}))}
+    assert refused == case.not_run
+
+
+@rows
+def test_a_door_lists_what_the_table_shows(driver: Driver, case: Case) -> None:
+    gate = gate_of(case)
+    hidden = {ext.id for ext in asked(driver, case) if any(e.id in case.hidden for e in driver.means(gate, ext))}
+    assert driver.list_visible(gate) == {ext.id for ext in asked(driver, case)} - hidden
+
+
+@rows
+def test_a_door_runs_what_the_table_runs_and_says_why_not(driver: Driver, case: Case) -> None:
+    for ext in asked(driver, case):
+        memory = Memory()
+        gate = gate_of(case, memory)
+        meant = driver.means(gate, ext)
+        wanted = not any(e.id in case.not_run for e in meant)
+
+        def between(gate: Gate = gate) -> None:
+            if case.later:
+                gate.swap(profile=case.later)
+
+        called = driver.call(gate, ext, case.args.get(ext.id, {}), between)
+        assert called.ran == wanted, (ext.id, called.message)
+        assert wanted or called.message.strip(), f"the refusal of {ext.id} is readable"
+        uses = [event for event in memory.events if event.question == "use"]
+        assert [event.outcome for event in uses] == ["allowed" if wanted else "refused"], ext.id
+        assert wanted or uses[0].reason in called.message, (ext.id, called.message)
