@@ -29,7 +29,7 @@ MAX_AGENTS = 10_000
 class Homes:
     """The places of one workspace. Paths are relative to it unless absolute.
 
-    runtime: whose built-in tools are installed; empty: deepagents in a msAgent folder, else OpenProgram's.
+    runtime: whose built-in tools are installed; empty: msAgent's in a msAgent folder, else OpenProgram's.
     inherit: how sub-agents inherit where no profile says so; empty: ceiling.
     """
 
@@ -57,8 +57,10 @@ class Homes:
         return [path for place in places if (path := self.root / place).exists()]
 
     @property
-    def builtin_runtime(self) -> str:
-        return self.runtime or ("deepagents" if (self.root / ".msagent").is_dir() else "openprogram")
+    def builtin_runtimes(self) -> tuple[str, ...]:
+        """Whose tools are installed: msAgent runs on deepagents and adds its catalog tools."""
+        name = self.runtime or ("msagent" if (self.root / ".msagent").is_dir() else "openprogram")
+        return ("deepagents", "msagent") if name == "msagent" else (name,)
 
 
 def user_config_dir() -> Path:

@@ -104,7 +104,7 @@ class Workspace:
             pulled=user_data_dir() / "skills",
             server_files=tuple(homes.existing(homes.servers)),
             plugin_dirs=tuple(homes.existing(homes.plugins)),
-            runtime=homes.builtin_runtime,
+            runtimes=homes.builtin_runtimes,
             subagents=tuple(agent.id for agent in self.agents if "subagents" in Path(agent.file).parts),
             timeout_s=homes.timeout_s,
             cache=user_cache_dir() / "servers",

@@ -20,7 +20,7 @@ from extgate.discover.trust import TrustStore, trust_file
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Where to look. skills: (folder, source name) in order of precedence, before plugins' and `pulled`.
-
+    runtimes: whose built-in tools are installed.
     subagents: names that the workspace's own files offer to spawn. cache: where server definitions are kept.
     """
 
@@ -29,7 +29,7 @@ class Sources:
     pulled: Path | None = None
     server_files: tuple[Path, ...] = ()
     plugin_dirs: tuple[Path, ...] = ()
-    runtime: str = ""
+    runtimes: tuple[str, ...] = ()
     subagents: tuple[str, ...] = ()
     timeout_s: float = 30.0
     cache: Path | None = None
@@ -74,13 +74,18 @@ def discover(
     it `configured`.
     """
     wanted = wanted_servers(sources)
+    return assembled(sources, wanted, _asked(wanted, sources, trust, is_live, on_progress))
+
+
+def assembled(sources: Sources, wanted: Wanted, answers: Probed) -> Inventory:
+    """What lies in folders and files, read now, with what servers have answered."""
     offered = (ext for plugin in wanted.plugins for ext in plugin.extensions)
-    extensions: list[Extension] = [*builtin_tools(sources.runtime), *offered]
+    extensions: list[Extension] = [*(ext for name in sources.runtimes for ext in builtin_tools(name)), *offered]
     extensions += [Extension(kind="subagent", name=name, source="project") for name in sources.subagents]
     skills, problems = find_skills(
         [*_own_skills(sources), *(s for p in wanted.plugins for s in p.skills), *_pulled(sources)]
     )
-    servers, items, found = _asked(wanted, sources, trust, is_live, on_progress)
+    servers, items, found = answers
     return Inventory(
         extensions=(*extensions, *skills, *items),
         servers=servers,
@@ -113,20 +118,11 @@ def _asked(
         if on_progress:
             on_progress(f"{step.done} of {step.total} servers: {show(step.server)} {step.state}")
 
-    answers = [
-        probe_servers(
-            group,
-            trusted=is_trusted,
-            timeout_s=sources.timeout_s,
-            on_progress=tell,
-            cache=sources.cache,
-            refresh=is_refreshed,
-        )
-        for is_refreshed in (True, False)
-        if (group := [spec for spec in wanted.specs if is_live(spec.name) is is_refreshed])
-    ]
-    return (
-        tuple(server for servers, _, _ in answers for server in servers),
-        tuple(ext for _, items, _ in answers for ext in items),
-        tuple(f for _, _, findings in answers for f in findings),
+    return probe_servers(
+        wanted.specs,
+        trusted=is_trusted,
+        timeout_s=sources.timeout_s,
+        on_progress=tell,
+        cache=sources.cache,
+        is_live=lambda spec: is_live(spec.name),
     )
