@@ -100,14 +100,14 @@ def server_names(server: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*forms, *(cleaned(form, allowed) for form in forms for allowed in kept))))
 
 
-def unique_wire_names(items: Iterable[Extension], most: int = MAX_WIRE) -> dict[Extension, str]:
-    """A name for each MCP item that no other of them has: `server_item`, with a digest where that is not enough.
+def unique_wire_names(items: Iterable[Extension], taken: Iterable[str] = ()) -> dict[Extension, str]:
+    """A name for each MCP item that no other has: `server_item`, with a digest where that is not enough.
 
-    It is not enough when characters were replaced, it is longer than `most`, or several items would have it. The names
-    are a function of the set.
+    It is not enough when characters were replaced, it is too long for the wire, or another item or `taken` has it. The
+    names are a function of the sets.
     """
-    spelled = {ext: cleaned(f"{ext.server}_{ext.name}") for ext in items}
-    uses = Counter(name[:most] for name in spelled.values())
+    most, spelled = MAX_WIRE, {ext: cleaned(f"{ext.server}_{ext.name}") for ext in items}
+    uses = Counter(spelled.values()) + Counter(taken)
     found = {}
     for ext, name in spelled.items():
         if name != f"{ext.server}_{ext.name}" or len(name) > most or uses[name] > 1:

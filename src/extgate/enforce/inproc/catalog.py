@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from extgate.core.extension import Extension
-from extgate.enforce.gate import Gate
 from extgate.enforce.bounded_regex import BadPatternError, Regex
+from extgate.enforce.gate import Gate
 from extgate.enforce.inproc.skill_cache import CachedSkill, SkillCache
 
 RUN_TOOL = "run_tool"

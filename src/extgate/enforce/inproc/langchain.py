@@ -2,9 +2,8 @@
 
     agent = create_agent(model, visible_tools(gate, tools), middleware=[..., GateMiddleware(gate)])
 
-Place it last of your middleware. What comes behind it all the same (deepagents' own tail) can only add to a request,
-and the request is judged again where it leaves, in the model (`langchain_last_step`). Supported: langchain 1.2.10 up to
-1.x with deepagents 0.4.8 to 0.7.x.
+Place it last of your middleware. What comes behind it all the same (deepagents' own) can only add to a request, and the
+request is judged again where it leaves, in the model (`langchain_last_step`). Oldest: langchain 1.2.10, deepagents 0.4.8.
 """
 
 from __future__ import annotations

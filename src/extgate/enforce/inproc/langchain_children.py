@@ -19,10 +19,10 @@ _NO_GATE = "'{name}' runs behind no gate."
 _ELSEWHERE = "'{name}' runs on another server, which this agent's gate does not reach; `inherit: own` would allow it."
 
 
-def inheritance(gate: Gate) -> Inherit:
-    """How sub-agents inherit where their parent's own file says so; else by the ceiling."""
+def inheritance(gate: Gate, default: Inherit = "ceiling") -> Inherit:
+    """How sub-agents inherit where their parent's own file says so. default: what `extgate.yaml` says."""
     said = [policy.facts.get("inherit") for policy in gate.profile.policies[:1]]
-    return said[0] if said and said[0] in ("ceiling", "own", "union") else "ceiling"
+    return said[0] if said and said[0] in ("ceiling", "own", "union") else default
 
 
 def gated_subagents(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ToolCallRequest
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from extgate.core.extension import Extension
+from extgate.core.extension import Extension, Inventory
 from extgate.core.names import unique_wire_names
-from extgate.enforce.inproc.langchain_identity import Registry
+from extgate.enforce.gate import Gate
+from extgate.enforce.inproc.langchain_identity import Registry, name_of
 
 _NOTHING = {"type": "object", "properties": {}}
 
@@ -28,11 +30,70 @@ CallMcp = Callable[[Extension, dict[str, Any]], Awaitable[McpAnswer]]
 """Calls one tool of a connected server. Raises ConnectionError when the server is gone."""
 
 
-def mcp_tools(extensions: Iterable[Extension], call: CallMcp, registry: Registry) -> tuple[BaseTool, ...]:
-    """One tool for each MCP tool of the inventory, registered, by wire name."""
-    items = [ext for ext in extensions if ext.kind == "mcp_tool"]
-    names = unique_wire_names(items)
-    return tuple(registry.add(_tool(ext, names[ext], call), ext) for ext in sorted(items, key=names.__getitem__))
+class Toolbox(AgentMiddleware[Any, Any, Any]):
+    """Offers the host's own tools and those of the MCP servers that are installed now; the gate behind it filters.
+
+    A tool that a server lists later is in the next request, and one that is gone runs no more.
+    """
+
+    def __init__(self, gate: Gate, own: Sequence[BaseTool], call: CallMcp, registry: Registry) -> None:
+        super().__init__()
+        self._gate, self._own, self._call, self._registry = gate, tuple(own), call, registry
+        self._made: tuple[object, dict[str, BaseTool]] = (None, {})
+
+    def by_name(self) -> dict[str, BaseTool]:
+        """The tools as they are now."""
+        if self._made[0] is not self._gate.inventory:
+            inventory, before = self._gate.inventory, self._made[1]
+            made = mcp_tools(inventory, self._call, self._registry, before, {tool.name for tool in self._own})
+            tools = (*self._own, *made)
+            self._made = (inventory, {tool.name: tool for tool in tools})
+        return self._made[1]
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        """Adds the tools to the request."""
+        return handler(self._with_tools(request))
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
+        """Adds the tools to the request."""
+        return await handler(self._with_tools(request))
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
+        """Finds the tool of the call."""
+        return handler(self._found(request))
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Awaitable[Any]]) -> Any:
+        """Finds the tool of the call."""
+        return await handler(self._found(request))
+
+    def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        there = {name_of(tool) for tool in request.tools}
+        added = [tool for name, tool in self.by_name().items() if name not in there]
+        return request.override(tools=[*request.tools, *added])
+
+    def _found(self, request: ToolCallRequest) -> ToolCallRequest:
+        tool = self.by_name().get(request.tool_call["name"])
+        return request.override(tool=tool) if request.tool is None and tool is not None else request
+
+
+def mcp_tools(
+    inventory: Inventory,
+    call: CallMcp,
+    registry: Registry,
+    before: Mapping[str, BaseTool] | None = None,
+    taken: Iterable[str] = (),
+) -> tuple[BaseTool, ...]:
+    """One tool for each MCP tool that is installed, registered, by wire name; none has the name of a native tool.
+
+    before: those that may go on as they are. taken: further names that are not free.
+    """
+    items = inventory.of_kind("mcp_tool")
+    names = unique_wire_names(items, {*taken, *(ext.name for ext in inventory.of_kind("tool"))})
+    made = []
+    for ext in sorted(items, key=names.__getitem__):
+        old = (before or {}).get(names[ext])
+        made.append(old if old and registry.of(old) == ext else registry.add(_tool(ext, names[ext], call), ext))
+    return tuple(made)
 
 
 def _tool(ext: Extension, name: str, call: CallMcp) -> BaseTool:
