@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from extgate.core.extension import Inventory, Server
 from extgate.core.names import show
@@ -115,7 +116,7 @@ class Dispatcher:
         self._on_change = on_change
         self._lock = threading.RLock()
         self._seats: dict[str, InForce] = {}
-        self._followers: list[InForce] = []
+        self._below: WeakKeyDictionary[Gate, InForce] = WeakKeyDictionary()
         self._inventory = inventory
         for server in inventory.servers:
             if server.state == "connected":
@@ -138,18 +139,6 @@ class Dispatcher:
         with self._lock:
             self._seats[gate.agent] = seat
         return seat
-
-    def follow(self, gate: Gate, own: Profile) -> InForce:
-        """Keeps a sub-agent's gate as fresh as the others; it takes no turns by itself. own: its own profile."""
-        seat = InForce(gate, mode=self.mode, own=own)
-        with self._lock:
-            self._followers.append(seat)
-        return seat
-
-    def unfollow(self, seat: InForce) -> None:
-        """Forgets a gate that `follow` took."""
-        with self._lock:
-            self._followers.remove(seat)
 
     def leave(self, agent: str) -> None:
         """Forgets an agent."""
@@ -187,17 +176,18 @@ class Dispatcher:
 
     def install(self, inventory: Inventory) -> tuple[Change, ...]:
         """Puts another inventory in force for every gate, and tells; `connected` in it means heard of just now."""
+        for server in inventory.servers:
+            if server.state == "connected":
+                self.liveness.hear(server.name)
         return self.tell(self.put(inventory, {}))
 
     def put(self, inventory: Inventory, profiles: Mapping[str, Profile]) -> tuple[Change, ...]:
         """Puts an inventory and new profiles, by their id, in force together; one change for each gate, nobody told.
 
-        Together, so that an item which comes with the rule that denies it is never seen.
+        Together, so that an item which comes with the rule that denies it is never seen. A server that is `connected`
+        in it counts so only if it was heard of.
         """
         with self._lock:
-            for server in inventory.servers:
-                if server.state == "connected":
-                    self.liveness.hear(server.name)
             self._inventory = inventory
             now = self.inventory
             return tuple(seat.offer(profile=profiles.get(seat.profile_id), inventory=now) for seat in self._all())
@@ -224,7 +214,15 @@ class Dispatcher:
         return changes
 
     def _all(self) -> list[InForce]:
-        return [*self._seats.values(), *self._followers]
+        """Every seat, each followed by those of its sub-agents that run under a profile of their own."""
+        found: list[InForce] = []
+        for seat in self._seats.values():
+            found.append(seat)
+            for gate in seat.gate.below:
+                if gate.own_profile is not None:
+                    found.append(self._below.get(gate) or InForce(gate, mode=self.mode, own=gate.own_profile))
+                    self._below[gate] = found[-1]
+        return found
 
     def expires_in_s(self) -> float | None:
         """Seconds until a server that is connected now no longer is, unless it is heard of; None without any."""

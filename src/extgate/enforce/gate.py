@@ -123,6 +123,16 @@ class Gate:
         """Whether this gate is that one, or was made below it by `child`."""
         return self is gate or (self._parent is not None and self._parent[0].is_under(gate))
 
+    @property
+    def below(self) -> tuple[Gate, ...]:
+        """The gates of its sub-agents that are in use, at any depth, parents first."""
+        return tuple(gate for child in tuple(self._children) for gate in (child, *child.below))
+
+    @property
+    def own_profile(self) -> Profile | None:
+        """Of a child gate, the profile of its own that lies under its parent's; None without one."""
+        return self._parent[1] if self._parent else None
+
     def _inherited(self) -> Profile | None:
         if self._parent is None:
             return None

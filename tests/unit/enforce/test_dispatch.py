@@ -132,7 +132,6 @@ def test_a_sub_agents_gate_follows_its_own_profile_and_the_inventory() -> None:
     parent = dispatcher.seated("research").gate
     own = Profile(id="child", layers=(read_agent(Document(path="agents/child.yaml", text="{}")),))
     child = parent.child(own, agent="research/child")
-    seat = dispatcher.follow(child, own)
     ping = child.inventory.extensions[0]
     assert child.use(ping)
     narrower = read_agent(Document(path="agents/child.yaml", text="mcp: {disabled: [slack]}"))
@@ -144,7 +143,6 @@ def test_a_sub_agents_gate_follows_its_own_profile_and_the_inventory() -> None:
     dispatcher.install(installed(slack="failed"))
     assert child.inventory.server("slack") == dispatcher.inventory.server("slack")
     assert "research/child" not in [s.agent for s in dispatcher.standings()]
-    dispatcher.unfollow(seat)
 
 
 def test_a_name_cannot_move_the_terminal() -> None:
