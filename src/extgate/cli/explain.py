@@ -124,9 +124,17 @@ def _print_groups(decisions: Iterable[Decision], out: Console) -> None:
             out.print(text, soft_wrap=True)
             names = ", ".join(shown_name(d.extension) for d in group)
             width = max(60, min(out.width, 110))
-            out.print(Text(fill(names, width, initial_indent=" " * 8, subsequent_indent=" " * 8)), soft_wrap=True)
+            out.print(Text(_wrapped(names, width)), soft_wrap=True)
         if members:
             out.print()
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Indented lines of this width; names are never broken, so that each can be found."""
+    indent = " " * 8
+    return fill(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _group(decision: Decision) -> tuple[str, str, str]:
