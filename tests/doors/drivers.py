@@ -9,6 +9,7 @@ from tests.doors.driver import Driver
 
 DRIVERS = {
     "openai-agents": "tests.doors.driver_openai_agents",
+    "pydantic-ai": "tests.doors.driver_pydantic_ai",
 }
 """Modules with a `driver()`, by door. All of them share one environment, the one that `make venv` makes."""
 

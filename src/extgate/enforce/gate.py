@@ -260,6 +260,10 @@ class Gate:
         refused = refusal(denial(ext, reason, "door"))
         return self._recorded(self._state, refused, by_item(ext, args, action, session))
 
+    def refuse_unoffered(self, name: str, kinds: Sequence[str] = (), *, session: str = "") -> Answer:
+        """The recorded refusal of a call of what the door did not offer, with the reason why it did not."""
+        return self._use(by_name(name, kinds, None, "call", session, is_offered=False))
+
     def read_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
         """Whether one resource may be read: every form of the URI is judged."""
         return self._use(by_uri(server, uri, session))

@@ -93,10 +93,8 @@ class GatedAgent(Agent[Any]):
     def refuse(self, name: str) -> Answer:
         """The recorded refusal of a call of something that this agent did not offer."""
         assert self.gate is not None
-        spawned = [h.target for h in self.handoffs if h.tool_name == name]
-        hidden = [ext for ext in (*spawned, *self.gate.owners(name, CALLABLE)) if not self.gate.is_visible(ext)]
-        answer = self.gate.use(hidden[0]) if hidden else None
-        return answer if answer is not None and not answer else self.gate.refuse_unknown(name)
+        spawned = next((h.agent_name for h in self.handoffs if h.tool_name == name), None)
+        return self.gate.refuse_unoffered(spawned or name, ("subagent",) if spawned else CALLABLE)
 
 
 class GatedHandoff(Handoff[Any, Any]):
