@@ -2,8 +2,8 @@
 
     agent = create_agent(model, visible_tools(gate, tools), middleware=[..., GateMiddleware(gate)])
 
-Place it last of your middleware. What comes behind it all the same (deepagents' own) can only add to a request, and the
-request is judged again where it leaves, in the model (`langchain_last_step`). Oldest: langchain 1.2.10, deepagents 0.4.8.
+Place it last of your middleware. What comes behind it all the same (deepagents' own) can only add to a request, and
+the request is judged again where it leaves, in the model (`langchain_last_step`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest, hook_config
-from langchain.agents.structured_output import AutoStrategy, ToolStrategy
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ToolCallRequest, hook_config
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
+from extgate.enforce.answer import Answer
 from extgate.enforce.gate import Gate, unavailable_because
 from extgate.enforce.guarded_paths import GuardedPaths
 from extgate.enforce.inproc.langchain_ask import Ask, Plan
 from extgate.enforce.inproc.langchain_calls import Calls, Runner
-from extgate.enforce.inproc.langchain_identity import STRUCTURED, UNKNOWN, Identities, Registry
+from extgate.enforce.inproc.langchain_identity import UNKNOWN, Identities, Registry
 from extgate.enforce.inproc.langchain_last_step import LastStep, gated_model
+from extgate.enforce.inproc.langchain_structured import structured_calls, without
 from extgate.enforce.inproc.langchain_subagents import Spawns, under
 from extgate.enforce.inproc.langchain_view import View
 
@@ -68,12 +69,20 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Sends the request without what is hidden."""
         ready = self._ready(request)
-        return ready if isinstance(ready, AIMessage) else self._checked(ready, handler(ready))
+        if isinstance(ready, AIMessage):
+            return ready
+        response = handler(ready)
+        asks = structured_calls(self.gate, ready, response)
+        return without(response, _refused([(call, ask.put(self.gate)) for call, ask in asks]))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
         """Sends the request without what is hidden."""
         ready = self._ready(request)
-        return ready if isinstance(ready, AIMessage) else self._checked(ready, await handler(ready))
+        if isinstance(ready, AIMessage):
+            return ready
+        response = await handler(ready)
+        asks = structured_calls(self.gate, ready, response)
+        return without(response, _refused([(call, await ask.aput(self.gate)) for call, ask in asks]))
 
     def _unavailable(self) -> str:
         available = self.gate.availability
@@ -84,29 +93,11 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             if reason := self._unavailable():
                 return AIMessage(content=reason)
+            self.view.see_skills(request.state)
             tools = self.view.offer(request.tools)
             return request.override(tools=tools, model=gated_model(request.model, LastStep(self.view)))
         except Exception as error:  # a request that cannot be judged is not sent
             return AIMessage(content=f"The gate failed ({type(error).__name__}); no request was sent.")
-
-    def _checked(self, request: ModelRequest[Any], response: Any) -> Any:
-        """The response, in which a call that would be read as structured output was judged as any call."""
-        wanted = request.response_format
-        if not isinstance(wanted, ToolStrategy | AutoStrategy) or not isinstance(response, ModelResponse):
-            return response
-        names = {spec.name for spec in ToolStrategy(schema=wanted.schema).schema_specs}
-        calls = [c for m in response.result if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] in names]
-        refused: dict[str | None, ToolMessage] = {}
-        for call in calls:
-            owners = self.gate.owners(call["name"], ("tool", "mcp_tool"))
-            ext = owners[0] if owners else Ask.native(call["name"], STRUCTURED)
-            answer = Ask(ext=ext, args=call["args"]).put(self.gate)
-            if not answer:
-                refused[call["id"]] = _refusal(call, answer.message)
-        if not refused:
-            return response
-        result = [refused.get(getattr(message, "tool_call_id", None), message) for message in response.result]
-        return ModelResponse(result=result, structured_response=None)
 
     # ------------------------------------------------------------------------------------------ tool calls
 
@@ -144,6 +135,10 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
             return _refusal(
                 call, Ask(ext=Ask.native(call["name"], UNKNOWN), args={}, refusal=reason).put(self.gate).message
             )
+
+
+def _refused(answers: Sequence[tuple[Any, Answer]]) -> dict[str | None, ToolMessage]:
+    return {call["id"]: _refusal(call, answer.message) for call, answer in answers if not answer}
 
 
 def _refusal(call: Any, reason: str) -> ToolMessage:

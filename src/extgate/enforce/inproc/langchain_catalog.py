@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from extgate.core.extension import Extension
+from extgate.core.names import is_runtime_source
 from extgate.enforce.gate import Gate
 from extgate.enforce.inproc.catalog import RUN_TOOL, Catalog, CatalogError, Offered
 from extgate.enforce.inproc.langchain_identity import RUNTIME, Identities, Registry
@@ -47,7 +48,7 @@ class LangChainCatalog:
                       needs="tool_name"),
                 _tool(RUN_TOOL, "Runs a tool by its name.", _NAME | _ARGS, _never, needs="tool_name"),
             ]  # fmt: skip
-        self.tools: tuple[BaseTool, ...] = tuple(registry.add(tool, _own(tool)) for tool in made)
+        self.tools: tuple[BaseTool, ...] = tuple(registry.add(tool, _own(tool, gate)) for tool in made)
 
     def bind(self, view: View) -> LangChainCatalog:
         """Shows and runs what this view's requests are made of."""
@@ -89,8 +90,10 @@ class LangChainCatalog:
         )
 
 
-def _own(tool: BaseTool) -> Extension:
-    return Extension(kind="tool", name=tool.name, source=RUNTIME, description=tool.description, facts={"builtin": True})
+def _own(tool: BaseTool, gate: Gate) -> Extension:
+    """What the inventory calls the catalog's tool, else the runtime's."""
+    installed = [ext for ext in gate.owners(tool.name, ("tool",)) if is_runtime_source(ext) and ext.name == tool.name]
+    return installed[0] if installed else Extension(kind="tool", name=tool.name, source=RUNTIME)
 
 
 def _tool(

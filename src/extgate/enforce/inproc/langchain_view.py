@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from langchain_core.tools import BaseTool
 
 from extgate.core.extension import Extension
 from extgate.enforce.gate import Gate
-from extgate.enforce.inproc.langchain_identity import Identities, is_of_framework, name_of
+from extgate.enforce.inproc.langchain_identity import UNKNOWN, Identities, is_of_framework, name_of
 from extgate.enforce.inproc.langchain_prompts import reduced
 from extgate.enforce.inproc.langchain_subagents import SPAWNING, Spawns, gates_above
 
@@ -31,6 +32,7 @@ class _Memory:
     late: set[str] = field(default_factory=set)
     hidden: frozenset[str] | None = None
     texts: dict[str, str] = field(default_factory=dict)
+    skills: object = None
 
 
 class View:
@@ -113,6 +115,23 @@ class View:
                 names[self.is_visible(ext)] |= {ext.name, ext.leaf, ext.declared_name or ""}
             memory.hidden = frozenset(names[False] - names[True])
         return memory.hidden
+
+    def see_skills(self, state: Any) -> None:
+        """Takes in what deepagents' skills middleware has found: a skill nobody installed is judged like any other."""
+        found = state.get("skills_metadata") if isinstance(state, Mapping) else None
+        memory = self._fresh()
+        if not isinstance(found, list) or memory.skills is found:
+            return
+        memory.skills = found
+        for row in found:
+            name, folder = str(row.get("name") or ""), PurePosixPath(str(row.get("path") or "")).parent
+            if self._gate.owners(name, ("skill",)) or self._gate.owners(folder.name, ("skill",)):
+                continue
+            facts = {"folder": folder.parent.name}
+            ext = Extension(kind="skill", name=folder.name or name, declared_name=name, source=UNKNOWN, facts=facts)
+            if not self.is_visible(ext):
+                memory.late.add(name)
+        memory.hidden, memory.texts = None, {}
 
     def is_visible(self, ext: Extension) -> bool:
         """Whether this agent, and those above it, may know of an item."""
