@@ -21,6 +21,7 @@ RING |= {
     "watch": 3,
     "control": 3,
     "reload": 3,
+    "host": 3,
     "agents": 3,
 }
 RING |= {"cli": 4, "web": 4}

@@ -119,7 +119,8 @@ class LiveServers:
         await asyncio.gather(*(self._tended.pop(name).end() for name in old))
         for name, spec in wanted.items():
             if name not in self._tended:
-                self._tended[name] = _Tended(self, spec, is_on=name not in self._off)
+                self._tended[name] = tended = _Tended(self, spec, is_on=name not in self._off)
+                self.on_change(tended.held)
         await asyncio.gather(*(tended.settled.wait() for tended in self._tended.values()))
 
     async def _switch(self, name: str, is_on: bool) -> None:

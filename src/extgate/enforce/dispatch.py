@@ -20,6 +20,9 @@ LIVENESS_S = 30.0
 """A server that was not heard of for longer is not connected, in seconds; `dispatch: {liveness_s: …}` sets another."""
 
 
+_LONGEST_S = 3600.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """One agent's chance of a turn. missing: unmet requirements, each once; error: its profile is not to be used."""
@@ -92,7 +95,7 @@ class Expiry:
         bound_s = self._dispatcher.liveness.bound_s
         left: float | None = 0.0
         # A server that is heard of meanwhile expires later, one that comes up no sooner than a bound from now.
-        while not self._is_over.wait(bound_s if left is None else left + bound_s / 100):
+        while not self._is_over.wait(min(bound_s if left is None else left + bound_s / 100, _LONGEST_S)):
             self._dispatcher.refresh()
             left = self._dispatcher.expires_in_s()
 
