@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,15 +141,13 @@ async def open_agent(
         timeout_s=workspace.homes.timeout_s,
     )
     await asyncio.to_thread(servers.__enter__)
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, servers.__exit__)
         await asyncio.wrap_future(servers.want(wanted.specs))
         inventory = installed(workspace, wanted, servers.held)
         gates.append(Gate(agent.profile, inventory, door=DOOR, agent=agent.id, sink=sink, approver=approver))
         running = _run(workspace, agent, gates[0], servers, model, options)
-    except BaseException:
-        await asyncio.to_thread(servers.__exit__)
-        raise
-    return replace(running, close=lambda: asyncio.to_thread(servers.__exit__))
+        return replace(running, close=stack.pop_all().aclose)
 
 
 def _run(

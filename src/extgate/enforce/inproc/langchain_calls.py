@@ -72,12 +72,12 @@ class Calls:
         return plan
 
     def _of_tool(self, name: str, args: Mapping[str, Any], tool: object, session: str) -> Iterator[Ask]:
-        late = self.view.added.get(name)
-        if tool is None and late is None:
-            yield Ask(ext=Ask.native(name, UNKNOWN), args=args, session=session, refusal="'{name}' is not installed.")
-            return
-        for ext in self.identities.of(tool if tool is not None else late):
+        known = tool if tool is not None else self.view.added.get(name)
+        owners = self.view.owners(name) if known is None else self.identities.of(known)
+        for ext in owners:
             yield Ask(ext=ext, args=args, session=session)
+        if known is None:  # nothing here has the name, whatever is installed elsewhere
+            yield Ask(ext=Ask.native(name, UNKNOWN), args=args, session=session, refusal="'{name}' is not installed.")
 
     def _of_paths(self, name: str, args: Mapping[str, Any], session: str) -> Iterator[Ask]:
         action = _FILE_TOOLS.get(name)

@@ -137,6 +137,7 @@ def _parts(tool: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
     elif isinstance(function, Mapping):
         yield str(function.get("name") or ""), "", None
     else:
-        only = next(iter(tool)) if len(tool) == 1 else ""  # {"google_search": {}}
+        only = next((key for key, value in tool.items() if isinstance(value, Mapping)), "")  # {"google_search": {}}
+        only = only if len(tool) == 1 else ""
         plain = kind in ("", "function", "custom")
         yield str(tool.get("name") or ("" if plain else kind) or only), "" if plain else str(kind), None

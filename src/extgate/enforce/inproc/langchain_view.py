@@ -133,6 +133,10 @@ class View:
                 memory.late.add(name)
         memory.hidden, memory.texts = None, {}
 
+    def owners(self, name: str) -> tuple[Extension, ...]:
+        """The installed tools of this name."""
+        return self._gate.owners(name, ("tool", "mcp_tool"))
+
     def is_visible(self, ext: Extension) -> bool:
         """Whether this agent, and those above it, may know of an item."""
         return self._gate.is_visible(ext) and all(cap.is_visible(ext) for cap in gates_above())
