@@ -2,7 +2,7 @@
 
     python benchmarks/import_cost.py [--rounds N]
 
-Processes are started in turn, so that a drift of the machine's speed touches all alike. CPU time (user and system) of each
+Processes are started in turn, so that a drift of the machine touches all alike. CPU time (user and system) of each
 whole process, in milliseconds; the median of the rounds. Claim: at most 40 ms above bare Python.
 """
 
