@@ -247,7 +247,7 @@ class Gate:
         """The recorded refusal of a name that nothing installed has."""
         return self._use(by_name(name, (kind,), args, action, session, is_known=False))
 
-    def refuse(
+    def refuse_item(
         self,
         ext: Extension,
         reason: str,
@@ -260,9 +260,11 @@ class Gate:
         refused = refusal(denial(ext, reason, "door"))
         return self._recorded(self._state, refused, by_item(ext, args, action, session))
 
-    def refuse_unoffered(self, name: str, kinds: Sequence[str] = (), *, session: str = "") -> Answer:
-        """The recorded refusal of a call of what the door did not offer, with the reason why it did not."""
-        return self._use(by_name(name, kinds, None, "call", session, is_offered=False))
+    def refuse(
+        self, name: str, kinds: Sequence[str] = (), *, why: str = "was not offered to this agent", session: str = ""
+    ) -> Answer:
+        """The recorded refusal of a name: for the reason that the rules have, else for the door's own."""
+        return self._use(by_name(name, kinds, None, "call", session, refused=why))
 
     def read_uri(self, server: str, uri: str, *, session: str = "") -> Answer:
         """Whether one resource may be read: every form of the URI is judged."""

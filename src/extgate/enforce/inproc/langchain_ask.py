@@ -33,7 +33,7 @@ class Ask:
     def put(self, gate: Gate) -> Answer:
         """The gate's answer, and that of every gate above it."""
         if self.refusal:
-            return gate.refuse(self.ext, self.refusal, self.args, action=self.action, session=self.session)
+            return gate.refuse_item(self.ext, self.refusal, self.args, action=self.action, session=self.session)
         answer = gate.use(self.ext, self.args, action=self.action, session=self.session)
         for above in gates_above():
             if answer and self._concerns(above, answer):
