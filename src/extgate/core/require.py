@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, replace
 
-from extgate.core.decide import CompiledPolicy
+from extgate.core.decide import CompiledProfile, judge
 from extgate.core.extension import Extension, Inventory, Server
 from extgate.core.names import Naming, refusal, show
 from extgate.core.patterns import matches
 from extgate.core.policy import Policy, Profile, Requirement
 
-_FRESH = ("\ue000\ue001", "\ue000\ue001\ue002\ue003\ue004\ue005\ue006", "\ue007" * 61)
-"""Item names that nobody installs: what refuses them all refuses the server as a whole."""
+_FRESH = ("q7zvx", "KJ-WQ", "0", "m.n", "b" * 61)
+"""Item names with nothing in common: what refuses them all refuses the server as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,8 @@ class _Servers:
         rules = tuple(rule for rule in policy.rules if rule.text.startswith("mcp"))
         default = policy.default if policy.dialect == "patterns" else "allow"
         rules = policy.rules if policy.dialect == "patterns" else rules
-        self.policy = CompiledPolicy(replace(policy, rules=rules, default=default))
+        self.policy = replace(policy, rules=rules, default=default)
+        self.compiled = CompiledProfile(Profile(id=policy.id, layers=(self.policy,)))
         self.inventory, self.naming = inventory, naming
 
     def judge(self, requirement: Requirement) -> Missing | None:
@@ -98,14 +99,12 @@ class _Servers:
 
     def _could_admit(self, server: Server) -> bool:
         """Whether an allow-list speaks of single items of this server, which lists none yet."""
-        entries = [e for rule in self.policy.policy.rules if rule.unless for e in rule.entries]
+        entries = [e for rule in self.policy.rules if rule.unless for e in rule.entries]
         heads = [e.text.strip().removeprefix("mcp__").partition(sep)[0] for e in entries for sep in ("/", "__")]
-        return all(
-            any(matches(server.name, head) for head in heads) for rule in self.policy.policy.rules if rule.unless
-        )
+        return all(any(matches(server.name, head) for head in heads) for rule in self.policy.rules if rule.unless)
 
     def _refused(self, ext: Extension) -> str | None:
-        verdict = self.policy.verdict(ext, self.naming.of(ext), None)
+        verdict = judge(self.compiled, self.naming, ext)
         if verdict.effect != "deny":
             return None
         step = verdict.step
