@@ -6,7 +6,7 @@ import random
 import unicodedata
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -122,6 +122,14 @@ def test_tokens_mean_what_fnmatch_makes_of_the_pattern(pattern: str, name: str) 
     assert walk(parts, name) is fnmatchcase(name, pattern)
     for character in IN_CLASSES + "xz\n":
         assert walk(parts, character) is fnmatchcase(character, pattern)
+
+
+def test_every_short_class_means_what_fnmatch_makes_of_it() -> None:
+    for size in range(1, 6):
+        for body in map("".join, product("!-]ac", repeat=size)):
+            pattern = f"[{body}]"
+            for name in ("!", "-", "]", "a", "b", "c", "^", "a]", "-]"):
+                assert matches(name, pattern) is fnmatchcase(name, pattern), (name, pattern)
 
 
 @given(patterns)

@@ -94,6 +94,7 @@ def text(characters: str) -> Token:
         ("[--x]", (in_class("-x"),)),
         ("[^a]", (in_class("^", "a"),)),
         ("[!-a]", (in_class("-", "a", negated=True),)),
+        ("[!--a]", (in_class("-a", negated=True),)),
         ("[a-c-e]", (in_class("-", "ac", "e"),)),
         ("[\\]", (text("\\"),)),
     ],
