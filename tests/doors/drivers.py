@@ -8,10 +8,14 @@ import os
 from tests.doors.driver import Driver
 
 DRIVERS = {
-    "openai-agents": "tests.doors.driver_openai_agents",
-    "pydantic-ai": "tests.doors.driver_pydantic_ai",
+    "openai-agents": "driver_openai_agents:driver",
+    "pydantic-ai": "driver_pydantic_ai:driver",
+    "fastmcp": "driver_fastmcp:driver",
+    "openai-chat": "driver_loops:chat",
+    "openai-responses": "driver_loops:responses",
+    "anthropic-messages": "driver_loops:messages",
 }
-"""Modules with a `driver()`, by door. All of them share one environment, the one that `make venv` makes."""
+"""Where each door's driver is made. All of them share one environment, the one that `make venv` makes."""
 
 ELSEWHERE: dict[str, str] = {}
 """The same for doors whose host needs an environment of its own; `tests/e2e` names them in EXTGATE_DOORS."""
@@ -23,6 +27,7 @@ def chosen() -> dict[str, str]:
     return {name: (DRIVERS | ELSEWHERE)[name] for name in wanted.split(",")} if wanted else DRIVERS
 
 
-def load(module: str) -> Driver:
-    made: Driver = importlib.import_module(module).driver()
+def load(where: str) -> Driver:
+    module, _, name = where.partition(":")
+    made: Driver = getattr(importlib.import_module(f"tests.doors.{module}"), name)()
     return made

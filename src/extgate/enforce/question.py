@@ -56,8 +56,8 @@ class Asked:
     """One use that a door asks about.
 
     items: what is asked for; empty when nothing installed has the name; None: whatever has it when it is judged.
-    is_read: the one item is a resource, asked for by its URI. is_offered: False when the door did not offer it, which
-    refuses it whatever the rules say.
+    is_read: the one item is a resource, asked for by its URI. refused: why the door itself refuses it, whatever the
+    rules say; empty when it does not.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Asked:
     action: str
     session: str
     is_read: bool = False
-    is_offered: bool = True
+    refused: str = ""
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -84,14 +84,13 @@ def by_name(
     session: str,
     *,
     is_known: bool = True,
-    is_offered: bool = True,
+    refused: str = "",
 ) -> Asked:
     """The use of whatever has this name; is_known: False when the door knows that nothing has."""
     items = None if is_known else ()
     return Asked(
-        name=name, kinds=tuple(kinds), items=items, args=args or {}, action=action, session=session,
-        is_offered=is_offered,
-    )  # fmt: skip
+        name=name, kinds=tuple(kinds), items=items, args=args or {}, action=action, session=session, refused=refused
+    )
 
 
 def by_uri(server: str, uri: str, session: str) -> Asked:
@@ -129,8 +128,9 @@ def judged(state: State, asked: Asked) -> Decision:
         if asked.is_read:
             return state.decider.decide_uri(items[0].server or "", asked.name)
         found = strictest([decided(state, ext, asked.args) for ext in items])
-        is_late = found.effect != "deny" and not asked.is_offered
-        return denial(found.extension, "'{name}' was not offered to this agent.", "offer") if is_late else found
+        if asked.refused and found.effect != "deny":
+            return denial(found.extension, f"'{{name}}' {asked.refused}.", "door")
+        return found
     except Exception as error:  # doubt denies
         return _undecided(Extension(kind="tool", name=repr(asked.name)[:MAX_ID], source="unknown"), error)
 

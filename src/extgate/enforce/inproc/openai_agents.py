@@ -94,7 +94,7 @@ class GatedAgent(Agent[Any]):
         """The recorded refusal of a call of something that this agent did not offer."""
         assert self.gate is not None
         spawned = next((h.agent_name for h in self.handoffs if h.tool_name == name), None)
-        return self.gate.refuse_unoffered(spawned or name, ("subagent",) if spawned else CALLABLE)
+        return self.gate.refuse(spawned or name, ("subagent",) if spawned else CALLABLE)
 
 
 class GatedHandoff(Handoff[Any, Any]):

@@ -14,11 +14,16 @@ from agents import ApplyPatchTool, CustomTool, FunctionTool, HostedMCPTool, Loca
 
 from extgate.core.extension import Extension
 from extgate.enforce.gate import Answer, Gate, unavailable_because
+from extgate.enforce.inproc.hosted_servers import allowed_tools
 
 CALLABLE = ("tool", "mcp_tool", "subagent")
 """The kinds that a tool handed over as a plain object could be."""
 
+NOT_JSON = "was called with arguments that are not a JSON object"
+
 Args = Mapping[str, Any]
+Ask = Callable[[Args | None], Awaitable[Answer]]
+"""Asks about one call; None stands for arguments that cannot be read, which is a refusal."""
 
 
 def offered(tools: Sequence[Tool], gate: Gate) -> list[Tool]:
@@ -60,7 +65,13 @@ def _ready(tool: Tool, gate: Gate, is_named: bool) -> Tool | None:
         return _spawning(tool, gate)
     if not is_named:
         return None
-    return _asking(tool, lambda args: gate.ause_named(tool.name, args, kinds=CALLABLE))
+
+    async def ask(args: Args | None) -> Answer:
+        if args is None:
+            return gate.refuse(tool.name, CALLABLE, why=NOT_JSON)
+        return await gate.ause_named(tool.name, args, kinds=CALLABLE)
+
+    return _asking(tool, ask)
 
 
 def _spawning(tool: FunctionTool, gate: Gate) -> Tool | None:
@@ -74,7 +85,9 @@ def _spawning(tool: FunctionTool, gate: Gate) -> Tool | None:
     if not own.availability.is_available or not gate.see([ext]):
         return None
 
-    async def ask(args: Args) -> Answer:
+    async def ask(args: Args | None) -> Answer:
+        if args is None:
+            return gate.refuse(agent.name, ("subagent",), why=NOT_JSON)
         answer = await gate.ause(ext, args, action="spawn")
         if answer and not own.availability.is_available:
             why = unavailable_because(own.availability)
@@ -86,16 +99,12 @@ def _spawning(tool: FunctionTool, gate: Gate) -> Tool | None:
 
 def _hosted(tool: HostedMCPTool, gate: Gate) -> Tool | None:
     """A server that the provider calls: only what is allowed without asking, or nothing."""
-    config = dict(tool.tool_config)
-    items = [e for e in gate.inventory.of_kind("mcp_tool") if e.server == config.get("server_label")]
-    names = [ext.name for ext in gate.see(items) if gate.decide(ext).effect == "allow"]
-    own: Any = config.get("allowed_tools")
-    own = own.get("tool_names") if isinstance(own, Mapping) else own
-    config["allowed_tools"] = [name for name in names if own is None or name in own]
-    return replace(tool, tool_config=config) if config["allowed_tools"] else None  # type: ignore[arg-type]
+    config: Any = dict(tool.tool_config)
+    config["allowed_tools"] = allowed_tools(gate, config.get("server_label"), config.get("allowed_tools"))
+    return replace(tool, tool_config=config) if config["allowed_tools"] else None
 
 
-def _asking(tool: Any, ask: Callable[[Args], Awaitable[Answer]]) -> Tool:
+def _asking(tool: Any, ask: Ask) -> Tool:
     """The tool with a question before whatever it runs on this machine."""
     made = copy.copy(tool)
     if isinstance(tool, FunctionTool | CustomTool):
@@ -108,14 +117,11 @@ def _asking(tool: Any, ask: Callable[[Args], Awaitable[Answer]]) -> Tool:
     return made  # type: ignore[no-any-return]
 
 
-def _before(run: Callable[..., Any], ask: Callable[[Args], Awaitable[Answer]], read: Callable[..., Args | None]) -> Any:
-    """What runs, with a question before it; arguments that cannot be read are refused unasked."""
+def _before(run: Callable[..., Any], ask: Ask, read: Callable[..., Args | None]) -> Any:
+    """What runs, with a question before it."""
 
     async def asked(*given: Any) -> Any:
-        args = read(*given)
-        if args is None:
-            return "The call was refused: its arguments are not a JSON object."
-        answer = await ask(args)
+        answer = await ask(read(*given))
         if not answer:
             return answer.message
         result = run(*given)
@@ -140,7 +146,7 @@ def _command(action: Any) -> Args:
 class _Editor:
     """An editor that asks before each change of a file."""
 
-    def __init__(self, inner: Any, ask: Callable[[Args], Awaitable[Answer]]) -> None:
+    def __init__(self, inner: Any, ask: Ask) -> None:
         def read(operation: Any) -> Args:
             return {"operation": operation.type, "path": operation.path}
 

@@ -23,6 +23,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from extgate.core.extension import Extension
 from extgate.enforce.gate import Gate
+from extgate.enforce.inproc.hosted_servers import allowed_tools
 
 CALLABLE = ("tool", "mcp_tool", "subagent")
 """The kinds that a tool handed over as a plain object could be."""
@@ -113,16 +114,12 @@ class GateCapability(AbstractCapability[Any]):
         return replace(request_context, model_request_parameters=replace(params, **kept), messages=messages)
 
     def _offered(self, tools: Sequence[Any]) -> list[Any]:
+        """Of a server that the provider calls, only what is allowed without asking."""
         seen = self.gate.see_named([tool.kind for tool in tools if tool.kind != "mcp_server"], ("tool",))
-        hosted = [self._hosted(tool) for tool in tools if tool.kind == "mcp_server"]
-        return [tool for tool in tools if tool.kind in seen] + [tool for tool in hosted if tool.allowed_tools]
-
-    def _hosted(self, tool: Any) -> Any:
-        """A server that the provider calls: only what is allowed without asking."""
-        items = [ext for ext in self.gate.inventory.of_kind("mcp_tool") if ext.server == tool.id]
-        names = [ext.name for ext in self.gate.see(items) if self.gate.decide(ext).effect == "allow"]
-        own = tool.allowed_tools
-        return replace(tool, allowed_tools=[name for name in names if own is None or name in own])
+        hosted = [(tool, allowed_tools(self.gate, tool.id, tool.allowed_tools)) for tool in tools
+                  if tool.kind == "mcp_server"]  # fmt: skip
+        kept = [replace(tool, allowed_tools=names) for tool, names in hosted if names]
+        return [tool for tool in tools if tool.kind in seen] + kept
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: Any, response: ModelResponse
@@ -132,7 +129,7 @@ class GateCapability(AbstractCapability[Any]):
         offered = {tool.name for tool in (*params.function_tools, *params.output_tools)}
         for part in response.parts:
             if isinstance(part, ToolCallPart) and part.tool_name not in offered:
-                self.refused[part.tool_call_id] = self.gate.refuse_unoffered(part.tool_name, CALLABLE).message
+                self.refused[part.tool_call_id] = self.gate.refuse(part.tool_name, CALLABLE).message
         return response
 
 
