@@ -228,7 +228,8 @@ class PatternSet:
                 tables[glob.form].setdefault(glob.need, []).append(index)
             elif glob:
                 self._rows.append(_row(index, glob))
-        self._exact = tables["exact"]
+        self._equal = tables["exact"]
+        self._exact = {text: indexes[0] for text, indexes in self._equal.items()}
         self._heads = _Prefixes(tables["prefix"])
         self._tails = _Prefixes({text[::-1]: indexes for text, indexes in tables["suffix"].items()})
         self._has_affixes = bool(tables["prefix"] or tables["suffix"])
@@ -239,8 +240,28 @@ class PatternSet:
 
     def first(self, name: str) -> int:
         """The index of the first pattern in the list that matches, or -1."""
-        known = self._memo.get(name)
-        return self._decide(name) if known is None else known
+        memo = self._memo
+        known = memo.get(name)
+        if known is not None:
+            return known
+        text = name if name.isascii() else nfc(name)
+        best = self._exact.get(text, _NONE)
+        if self._has_affixes:
+            best = min(best, self._heads.first(text), self._tails.first(text[::-1]))
+        for group in self._groups(text):
+            for index, need, test in group:
+                if index >= best:
+                    break
+                if need in text and (test is None or test(text)):
+                    best = index
+                    break
+        if best == _NONE:
+            best = -1
+        if len(memo) >= _MEMO:
+            memo.clear()
+        if len(name) <= MAX_PATTERN:
+            memo[name] = best
+        return best
 
     def first_of(self, names: Iterable[str]) -> int:
         """The lowest index over several spellings, or -1."""
@@ -249,32 +270,11 @@ class PatternSet:
     def all(self, name: str) -> tuple[int, ...]:
         """The indexes of all patterns that match, ascending."""
         name = nfc(name)
-        found = {*self._exact.get(name, ()), *self._heads.all(name), *self._tails.all(name[::-1])}
+        found = {*self._equal.get(name, ()), *self._heads.all(name), *self._tails.all(name[::-1])}
         for index, need, test in chain.from_iterable(self._groups(name)):
             if need in name and (test is None or test(name)):
                 found.add(index)
         return tuple(sorted(found))
-
-    def _decide(self, given: str) -> int:
-        name = given if given.isascii() else nfc(given)
-        exact = self._exact.get(name)
-        best = exact[0] if exact else _NONE
-        if self._has_affixes:
-            best = min(best, self._heads.first(name), self._tails.first(name[::-1]))
-        for group in self._groups(name):
-            for index, need, test in group:
-                if index >= best:
-                    break
-                if need in name and (test is None or test(name)):
-                    best = index
-                    break
-        best = -1 if best == _NONE else best
-        memo = self._memo
-        if len(memo) >= _MEMO:
-            memo.clear()
-        if len(given) <= MAX_PATTERN:
-            memo[given] = best
-        return best
 
 
 class NameIndex:
