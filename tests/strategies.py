@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.oracle.items import Item, items_of
+from tests.oracle.patterns_law import module_of, names_of, skill_category
 from tests.oracle.profile_law import deny_spellings
 
 Draw = Any  # what `composite` hands in
@@ -68,7 +69,6 @@ STATES = ["configured", "untrusted", "failed", "disabled"]
 
 names = st.one_of(*[st.sampled_from(PLAIN)] * 3, st.sampled_from(HOSTILE), st.text("ab_/.-é*", max_size=4))
 server_names = st.sampled_from(SERVERS)
-skill_names = st.one_of(names, st.builds("{}/{}".format, st.sampled_from(FOLDERS), names))
 
 
 def row(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -81,29 +81,32 @@ def some(rows: st.SearchStrategy[Any], most: int, *keys: str) -> st.SearchStrate
     return st.lists(rows, max_size=most, unique_by=lambda r: tuple(r[k] for k in keys))
 
 
-server_rows = row(
-    server=server_names,
-    state=st.none() | st.just("connected"),
-    tools=some(row(name=names), 3, "name"),
-    resources=some(row(uri=st.sampled_from(URIS)), 2, "uri"),
-    prompts=some(row(name=names), 2, "name"),
-)
-skill_rows = row(
-    name=skill_names,
-    source=st.just("project"),
-    category=st.none() | st.sampled_from(CATEGORIES),
-    declared_name=st.none() | names,
-)
-inventories = st.fixed_dictionaries(
-    {
-        "tools": some(row(name=names, source=st.sampled_from(SOURCES)), 5, "name", "source"),
-        "skills": some(skill_rows, 4, "name"),
-        "mcp": some(
-            st.one_of(server_rows, server_rows, row(server=server_names, state=st.sampled_from(STATES))), 3, "server"
-        ),
-        "subagents": some(row(name=names), 2, "name"),
+@st.composite
+def inventories(draw: Draw) -> dict[str, Any]:
+    """An inventory file whose items share a handful of names, so that they collide."""
+    pool = draw(st.lists(names, min_size=2, max_size=4))
+    folders = draw(st.lists(st.sampled_from(FOLDERS), min_size=1, max_size=2))
+    name = st.one_of(*[st.sampled_from(pool)] * 4, names)
+    server = row(
+        server=server_names,
+        state=st.none() | st.just("connected"),
+        tools=some(row(name=name), 3, "name"),
+        resources=some(row(uri=st.sampled_from(URIS)), 2, "uri"),
+        prompts=some(row(name=name), 2, "name"),
+    )
+    down = row(server=server_names, state=st.sampled_from(STATES))
+    skill = row(
+        name=st.one_of(name, st.builds("{}/{}".format, st.sampled_from(folders), name)),
+        source=st.just("project"),
+        category=st.none() | st.sampled_from(CATEGORIES),
+        declared_name=st.none() | name,
+    )
+    return {
+        "tools": draw(some(row(name=name, source=st.sampled_from(SOURCES)), 4, "name", "source")),
+        "skills": draw(some(skill, 4, "name")),
+        "mcp": draw(some(st.one_of(server, server, server, down), 3, "server")),
+        "subagents": draw(some(row(name=name), 1, "name")),
     }
-)
 
 
 def wild(text: str) -> st.SearchStrategy[str]:
@@ -173,7 +176,7 @@ ODDITIES = [{}] * 8 + [{"tool": {}}, {"mpc": {"disabled": []}}, {"name": "x"}, {
 @st.composite
 def profile_worlds(draw: Draw) -> World:
     """A profile of dialect A and an inventory."""
-    inventory = draw(inventories)
+    inventory = draw(inventories())
     items = items_of(inventory)
     mcp = spellings(items, "mcp_tool", "mcp_resource", "mcp_prompt") + [s["server"] for s in inventory["mcp"]]
     wanted = [f"{i.server}/{i.name}" for i in items if i.is_mcp] + [s["server"] for s in inventory["mcp"]] * 2
@@ -181,7 +184,8 @@ def profile_worlds(draw: Draw) -> World:
     tools = spellings(items, "tool", "mcp_tool")
 
     def block(texts: Sequence[str], **more: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-        return optional(disabled=lists(texts), allowed=lists(texts), **more)
+        keys = {"disabled": lists(texts), "allowed": lists(texts), **more}
+        return few(keys, 2)
 
     later = block(
         tools,
@@ -192,53 +196,67 @@ def profile_worlds(draw: Draw) -> World:
     )
     categories = st.lists(st.sampled_from([*CATEGORIES, "*", "**", "re*", " ", "?*"]), max_size=2)
     skills = spellings(items, "skill")
-    profile = draw(
-        optional(
-            tools=st.one_of(block(tools), block(tools), later, lists(tools)),
-            skills=st.one_of(block(skills, categories=categories), block(skills), lists(skills)),
-            mcp=st.one_of(block(mcp, required=st.lists(patterns(wanted), max_size=3)), block(mcp)),
-            resources=block(mcp),
-            prompts=block(mcp),
-            subagents=block(spellings(items, "subagent")),
-        )
-    )
-    return {**profile, **draw(st.sampled_from(ODDITIES))}, inventory
+    blocks = {
+        "tools": st.one_of(block(tools), block(tools), later, lists(tools)),
+        "skills": st.one_of(block(skills, categories=categories), block(skills), lists(skills)),
+        "mcp": block(mcp, required=st.lists(patterns(wanted), max_size=3)),
+        "resources": block(mcp),
+        "prompts": block(mcp),
+        "subagents": block(spellings(items, "subagent")),
+    }
+    return {**draw(few(blocks, 3)), **draw(st.sampled_from(ODDITIES))}, inventory
 
 
-def rules(parts: Sequence[Sequence[str]]) -> st.SearchStrategy[Any]:
-    """Pattern lists of dialect B, each part cut from its texts; some with the wrong number of parts."""
-    columns = [patterns(texts) for texts in parts]
+def few(parts: dict[str, st.SearchStrategy[Any]], most: int) -> st.SearchStrategy[dict[str, Any]]:
+    """A mapping of some of these keys, at least one."""
+    chosen = st.lists(st.sampled_from(sorted(parts)), min_size=1, max_size=most, unique=True)
+    return chosen.flatmap(lambda keys: st.fixed_dictionaries({key: parts[key] for key in keys}))
+
+
+def rules(wholes: Sequence[tuple[str, ...]], parts: int) -> st.SearchStrategy[Any]:
+    """Pattern lists of dialect B, cut from what items are called in full; some with the wrong number of parts."""
+    column = st.one_of(*[st.just("*")] * 2, st.sampled_from(ODD))
+    known = st.sampled_from(list(wholes) or [("*",) * parts])
+    meant = known.flatmap(lambda whole: st.tuples(*(st.one_of(wild(part), st.just(part), column) for part in whole)))
     mark = st.sampled_from(["", "", "!", "! ", " !"])
-    whole = st.builds(lambda m, words: m + ":".join(words), mark, st.tuples(*columns))
+    whole = st.builds(lambda m, words: m + ":".join(words), mark, meant)
     crooked = st.builds(
-        lambda m, words: m + ":".join(words),
+        lambda m, words, cut: m + ":".join((*words, "x")[cut:] if cut else words[:1]),
         st.sampled_from(["", "!", "!!", "! !"]),
-        st.lists(st.one_of(*columns), max_size=4),
+        meant,
+        st.integers(0, parts),
     )
-    everything = st.just(":".join("*" * len(parts)))
-    rule = st.one_of(*[whole] * 4, everything, everything, crooked)
+    everything = st.just(":".join("*" * parts))
+    rule = st.one_of(*[whole] * 5, everything, everything, crooked)
     broken = st.lists(rule | st.sampled_from(BROKEN), max_size=2)
-    return st.one_of(*[st.lists(rule, max_size=5)] * 8, broken)
+    return st.one_of(*[st.lists(rule, min_size=1, max_size=5)] * 10, broken)
 
 
 @st.composite
 def patterns_worlds(draw: Draw) -> World:
     """A profile of dialect B and an inventory."""
-    inventory = draw(inventories)
+    inventory = draw(inventories())
     items = items_of(inventory)
-    mcp = [i for i in items if i.is_mcp]
-    full = [f"{join[0]}{i.server}{join[1]}{i.name}" for i in mcp for join in (("", "_"), ("", "__"), ("mcp__", "__"))]
-    modules = ["deepagents", "kit", "*", *(s["server"] for s in inventory["mcp"])]
-    tool_parts = [["impl", "mcp", "*"], modules, [i.name for i in items if i.kind != "skill"] + full]
-    skills = [i for i in items if i.kind == "skill"]
-    folders = ["default", "*", *(folder for i in skills for folder in i.ancestors), *(i.category for i in skills)]
-    skill_parts = [folders, [text for i in skills for text in (i.leaf, i.declared) if text]]
+    callables = [(*module_of(i), name) for i in items if i.kind == "tool" or i.is_mcp for name in names_of(i)]
+    skills = [
+        (category, name)
+        for i in items
+        if i.kind == "skill"
+        for category in {skill_category(i), *i.ancestors, i.category or "*"}
+        for name in (i.leaf, i.declared or "*")
+    ]
     profile = draw(
         optional(
-            tools=optional(patterns=rules(tool_parts), use_catalog=st.booleans()),
-            skills=optional(patterns=rules(skill_parts), use_catalog=st.booleans()),
+            tools=st.one_of(
+                *[st.fixed_dictionaries({"patterns": rules(callables, 3)})] * 8,
+                optional(patterns=rules(callables, 3), use_catalog=st.booleans()),
+            ),
+            skills=st.one_of(
+                *[st.fixed_dictionaries({"patterns": rules(skills, 2)})] * 8,
+                optional(patterns=rules(skills, 2), use_catalog=st.booleans()),
+            ),
             subagents=st.lists(st.sampled_from([i.name for i in items if i.kind == "subagent"] or ["x"]), max_size=2),
         )
     )
-    extra = draw(st.sampled_from([{}] * 6 + [{"name": "x"}, {"mcp": {"disabled": []}}]))
+    extra = draw(st.sampled_from([{}] * 8 + [{"name": "x"}, {"mcp": {"disabled": []}}]))
     return {"dialect": "patterns", **profile, **extra}, inventory

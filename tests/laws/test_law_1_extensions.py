@@ -165,6 +165,13 @@ def test_each_source_has_a_spelling_of_its_own() -> None:
     assert denied == {("tool:bash", "builtin"): True, ("tool:bash", "shellkit"): False, ("tool:read", "builtin"): True}
 
 
+@requirement("profile:two-sources")
+@pytest.mark.parametrize("pattern", ["*", "**"])
+def test_a_lone_star_reaches_every_source(pattern: str) -> None:
+    assert all(allowed_sources({"tools": {"allowed": [pattern]}}).values())
+    assert not any(allowed_sources({"tools": {"disabled": [pattern]}}).values())
+
+
 @requirement("profile:source-spelling")
 def test_a_pattern_without_a_slash_never_means_a_source() -> None:
     stock = inventory(tools("bash", "read") + tools("lint", source="kit"))

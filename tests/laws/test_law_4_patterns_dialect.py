@@ -195,6 +195,13 @@ def test_a_skill_positive_takes_the_folder_or_a_declared_name_only_one_skill_has
     assert sees(b(skill_patterns=["default:own", "default:one"]), twins) == ["skill:one", "skill:three"]
 
 
+@requirement("patterns:skill-names")
+def test_a_skill_reached_by_its_declared_name_is_a_finding_where_the_folder_differs() -> None:
+    answer = decide_case(b(skill_patterns=["analysis:rank-detector"]), STOCK)
+    assert [f for f in answer.findings if "rank-detector" in f["message"]]
+    assert not [f for f in decide_case(b(skill_patterns=["analysis:rank"]), STOCK).findings if "rank" in f["message"]]
+
+
 @requirement("patterns:skill-negative-names")
 @pytest.mark.parametrize("negative", ["!debug:dump", "!debug:dumper", "!a:dump", "!a:dumper", "!a:*", "!*:dum*"])
 def test_a_skill_negative_takes_either_name_and_every_ancestor_folder(negative: str) -> None:

@@ -116,19 +116,21 @@ def test_the_order_within_a_list_changes_no_effect(seed: int) -> None:
     [
         ([{"tools": {"disabled": ["bash"]}}, {"tools": {"allowed": ["bash", "read"]}}], ["tool:read"]),
         ([{"tools": {"allowed": ["read"]}}, {"tools": {"allowed": ["bash"]}}], []),
-        ([{"tools": {"disabled": ["bash"]}}, {"tools": {"disabled": []}}], ["tool:read"]),
+        ([{"tools": {"disabled": ["bash"]}}, {"tools": {"disabled": []}}], ["mcp_tool:slack/send", "tool:read"]),
         ([{"tools": {"mode": "none"}}, {"tools": ["bash"]}], []),
         (
             [{"tools": {"allowed": ["read"]}}, {"dialect": "patterns", "tools": {"patterns": ["impl:*:*"]}}],
             ["tool:read"],
         ),
         ([{"dialect": "patterns"}, {}], []),
+        ([{"tools": {"allowed": ["read"]}}, {"mcp": {"allowed": ["*"]}}], ["tool:read"]),
+        ([{"tools": {"allowed": ["read"]}, "mcp": {"allowed": ["*"]}}, {}], ["mcp_tool:slack/send", "tool:read"]),
     ],
 )
 def test_of_stacked_layers_the_strictest_wins_so_adding_one_never_loosens(
     profiles: list[object], seen: list[str]
 ) -> None:
-    stock = inventory(tools("bash", "read"))
+    stock = inventory(tools("bash", "read"), mcp=[server("slack", "send")])
     assert visible_under_all(profiles, stock) == seen
     assert visible_under_all(profiles[::-1], stock) == seen
     for profile in profiles:

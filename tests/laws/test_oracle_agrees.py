@@ -20,7 +20,10 @@ SERVED = {
     file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted((DATA / "inventories").glob("*.json"))
 }
 ROUNDS = settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=600,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.oracle.items import RUNTIMES, Item
-from tests.oracle.profile_law import has_bad_name
-from tests.oracle.text import clean, hits, nfc
+from tests.oracle.profile_law import full_names, has_bad_name
+from tests.oracle.text import clean, hits, nfc, uri_forms
 
 
 def split(pattern: str) -> list[str]:
@@ -48,25 +48,35 @@ def module_of(item: Item) -> tuple[str, str]:
     return "impl", "deepagents" if item.source in RUNTIMES else item.source
 
 
-def names_of(item: Item) -> list[str]:
-    """The names an item of the `tools` block is tried under, for either sign."""
+def names_of(item: Item, form: str | None = None) -> list[str]:
+    """The names an item of the `tools` block is tried under, for either sign; of a resource, one form of its URI."""
     if not item.is_mcp:
         return [item.name]
-    return [item.name, f"{item.server}_{item.name}", f"{item.server}__{item.name}", f"mcp__{item.server}__{item.name}"]
+    name = item.name if form is None else form
+    return [name, f"{item.server}_{name}", f"{item.server}__{name}", f"mcp__{item.server}__{name}"]
 
 
 def tool_allowed(patterns: list[str], item: Item) -> bool:
-    """A tool or an MCP item: some positive, no negative, nothing broken that means it."""
+    """A tool or an MCP item: some positive, no negative, nothing broken that means it.
+
+    Reading: a resource's URI is judged in all its forms here as in dialect A, each needing a positive.
+    """
     positives, negatives, broken = sort_patterns(patterns, 3)
     category, module = module_of(item)
+    forms = uri_forms(item.name) if item.kind == "mcp_resource" else [item.name]
 
-    def fits(rule: list[str]) -> bool:
-        return hits(rule[0], category) and hits(rule[1], module) and any(hits(rule[2], n) for n in names_of(item))
+    def fits(rule: list[str], form: str) -> bool:
+        names = names_of(item, form)
+        return hits(rule[0], category) and hits(rule[1], module) and any(hits(rule[2], n) for n in names)
 
+    # Reading: a broken deny is as wide as a deny can be, so every wire name counts as the item's name.
+    all_names = [n for form in forms for n in names_of(item, form)] + (full_names(item) if item.is_mcp else [])
     for last in broken:
-        if hits(last, module) or any(hits(last, n) for n in names_of(item)):
+        if hits(last, module) or any(hits(last, n) for n in all_names):
             return False
-    return any(fits(rule) for rule in positives) and not any(fits(rule) for rule in negatives)
+    if any(fits(rule, form) for rule in negatives for form in forms):
+        return False
+    return all(any(fits(rule, form) for rule in positives) for form in forms)
 
 
 def skill_category(item: Item) -> str:

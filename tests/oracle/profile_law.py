@@ -71,8 +71,8 @@ def allow_full_names(text: str, server: str, name: str) -> list[str]:
 def tool_hit(pattern: str, item: Item, *, by_name: bool) -> bool:
     """Whether a pattern means this tool; `by_name`: its bare name may be used.
 
-    Reading: `source/name` is a spelling for patterns that hold a `/`. Otherwise `b*` would mean every tool of `builtin`,
-    a word that nobody wrote: allowing more than was asked, and denying what nobody meant.
+    Reading: `source/name` is a spelling for patterns that hold a `/`. Otherwise `b*` would mean every tool of
+    `builtin`, a word that nobody wrote: more allowed, and more denied, than was asked.
     """
     text = clean(pattern)
     return (by_name and hits(text, item.name)) or ("/" in text and hits(text, f"{item.source}/{item.name}"))
@@ -98,7 +98,9 @@ def allowed_by(patterns: list[str], item: Item, everything: list[Item]) -> bool:
         forms = uri_forms(item.name) if item.kind == "mcp_resource" else [item.name]
         return all(any(mcp_allows(p, item.server, form, by_server=True) for p in patterns) for form in forms)
     if item.kind == "tool":
-        return any(tool_hit(p, item, by_name=bare_name_allows(item, everything)) for p in patterns)
+        # Reading: a lone `*` is everything that is offered, so it reaches a plugin's twin of the runtime's tool too.
+        by_name = bare_name_allows(item, everything)
+        return any(tool_hit(p, item, by_name=by_name or is_stars(p)) for p in patterns)
     if item.kind == "skill":
         namesakes = [s for s in everything if s.kind == "skill" and nfc(s.leaf) == nfc(item.leaf)]
         return any_hits(patterns, [item.name, item.leaf] if len(namesakes) == 1 else [item.name])
