@@ -23,7 +23,7 @@ _FEW: Final = 8  # rows up to which trying each beats looking for pieces of them
 _MANY: Final = 64  # patterns with wildcards from which the accelerator is worth its import
 _SMALL: Final = 10_000  # characters of text up to which the faster kind of automaton is quick to build
 _WIDEST: Final = 3  # characters in a piece
-_BROAD: Final = 64  # rows, and positions found for each name, up to which an index over the names pays
+_BROAD: Final = 64  # scanned patterns, and rows found for each name, up to which an index over the names pays
 _NONE: Final = 1 << 62  # no pattern: more than any index
 
 
@@ -215,11 +215,12 @@ class PatternSet:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(map(clean, patterns))
+        self.scanned = 0  # patterns that are neither literal nor a mere prefix or suffix
         self._memo: dict[str, int] = {}
         wild = sum(not is_literal(pattern) for pattern in self.patterns)
         build = _aho_corasick() if wild >= _MANY else None
         tables: dict[str, dict[str, list[int]]] = {"exact": {}, "prefix": {}, "suffix": {}}
-        self._rows: list[_Row] = []
+        rows: list[_Row] = []
         for index, pattern in enumerate(self.patterns):
             glob = None if is_literal(pattern) else _Glob(pattern)
             if not glob or "[" in pattern:
@@ -227,13 +228,14 @@ class PatternSet:
             if glob and glob.form in ("prefix", "suffix") and wild > _FEW and not build:
                 tables[glob.form].setdefault(glob.need, []).append(index)
             elif glob:
-                self._rows.append(_row(index, glob))
+                rows.append(_row(index, glob))
+            self.scanned += glob is not None and glob.form in ("infix", "rest")
         self._equal = tables["exact"]
         self._exact = {text: indexes[0] for text, indexes in self._equal.items()}
         self._heads = _Prefixes(tables["prefix"])
         self._tails = _Prefixes({text[::-1]: indexes for text, indexes in tables["suffix"].items()})
         self._has_affixes = bool(tables["prefix"] or tables["suffix"])
-        self._groups = _by_texts(self._rows, build) if build else _by_pieces(self._rows)
+        self._groups = _by_texts(rows, build) if build else _by_pieces(rows)
 
     def __len__(self) -> int:
         return len(self.patterns)
@@ -293,7 +295,7 @@ class NameIndex:
     def first(self, patterns: PatternSet) -> list[int]:
         """For each name the index of the first pattern that matches, or -1."""
         first = [-1] * len(self._names)
-        few = len(patterns) <= len(first) and len(patterns._rows) <= _BROAD
+        few = len(patterns) <= len(first) and patterns.scanned <= _BROAD
         room = _BROAD * len(first) if few else -1
         for index in range(len(patterns) - 1, -1, -1):
             rows = self._rows(patterns.patterns[index]) if room >= 0 else ()
