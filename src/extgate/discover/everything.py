@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from extgate.core.extension import Extension, Finding, Inventory
@@ -51,6 +51,9 @@ def wanted_servers(sources: Sources) -> Wanted:
     findings: list[Finding] = []
     for path in sources.server_files:
         specs, found = load_servers(path, sources.root.absolute(), environ=os.environ)
+        if path.parent.name == ".msagent":
+            # There an empty `include` puts no limit (msAgent at 9eb360f, its default file has one); elsewhere it admits nothing.
+            specs = tuple(replace(spec, include=spec.include or None) for spec in specs)
         groups.append(specs)
         findings += found
     plugins, found = find_plugins(sources.plugin_dirs, environ=os.environ)
