@@ -35,7 +35,7 @@ class Driver(Protocol):
         before its call is looked at."""
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
-        """The items that the door takes a call of this one for: itself, or all owners of its name."""
+        """What must all be allowed for this one: itself, or all owners of its name, and a host's tool on the way."""
 
 
 class Hits:

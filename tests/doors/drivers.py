@@ -17,7 +17,7 @@ DRIVERS = {
 }
 """Where each door's driver is made. All of them share one environment, the one that `make venv` makes."""
 
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE = {"claude-agent-sdk": "driver_claude_agent:driver"}
 """The same for doors whose host needs an environment of its own; `tests/e2e` names them in EXTGATE_DOORS."""
 
 
