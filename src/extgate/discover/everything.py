@@ -52,7 +52,7 @@ def wanted_servers(sources: Sources) -> Wanted:
     for path in sources.server_files:
         specs, found = load_servers(path, sources.root.absolute(), environ=os.environ)
         if path.parent.name == ".msagent":
-            # There an empty `include` puts no limit (msAgent at 9eb360f, its default file has one); elsewhere it admits nothing.
+            # There an empty `include` puts no limit (msAgent at 9eb360f); elsewhere it admits nothing.
             specs = tuple(replace(spec, include=spec.include or None) for spec in specs)
         groups.append(specs)
         findings += found
