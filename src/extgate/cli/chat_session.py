@@ -13,7 +13,7 @@ from extgate.agents import agent_factory, children_of, prompt_of
 from extgate.core.names import show
 from extgate.enforce.dispatch import Standing
 from extgate.enforce.gate import Gate
-from extgate.errors import WorkspaceError
+from extgate.errors import ExtgateError, WorkspaceError
 from extgate.host import Host
 from extgate.workspace import Agent, Workspace
 
@@ -104,9 +104,12 @@ class Session:
     def _build(self, workspace: Workspace) -> RunningAgent:
         agent = self._agent(workspace)
         self._model = self._model or self._make_model(agent)
-        factory = agent_factory(
-            workspace, self.host.servers, sink=self.host.sink, approver=self.gate.approver, also=self._also
-        )
+        try:
+            factory = agent_factory(
+                workspace, self.host.servers, sink=self.host.sink, approver=self.gate.approver, also=self._also
+            )
+        except ImportError as error:
+            raise WorkspaceError(f"a package is missing ({error})", fix="install extgate[chat]") from None
         seats = self.host.dispatcher.seats
         children = {
             name: replace(child, profile=seats[name].gate.profile) if name in seats else child
@@ -156,5 +159,7 @@ def _unstreamed(messages: list[Any], streamed: set[str]) -> list[Piece]:
 
 
 def _told(error: BaseException) -> str:
+    if isinstance(error, ExtgateError):
+        return show(str(error))
     first_line = next((line for line in str(error).splitlines() if line.strip()), "")
     return show(f"{type(error).__name__}: {first_line[:500]}")
