@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -48,6 +47,10 @@ class Offer:
     @property
     def system(self) -> str:
         return "\n".join(message.text for message in self.messages if isinstance(message, SystemMessage))
+
+    @property
+    def results(self) -> list[str]:
+        return [message.text for message in self.messages if isinstance(message, ToolMessage)]
 
     def description(self, name: str) -> str:
         return next(t["function"]["description"] for t in self.definitions if t["function"]["name"] == name)
@@ -148,7 +151,3 @@ def run(agent: Any, text: str = "go", *, how: str = "ainvoke", **state: Any) -> 
 def results(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
     """(status, text) of every tool's answer, in order."""
     return [(m.status, m.text) for m in messages if isinstance(m, ToolMessage)]
-
-
-def as_json(text: str) -> Any:
-    return json.loads(text)
