@@ -66,6 +66,10 @@ class _Servers:
         rules = policy.rules if policy.dialect == "patterns" else rules
         self.policy = replace(policy, rules=rules, default=default)
         self.compiled = CompiledProfile(Profile(id=policy.id, layers=(self.policy,)))
+        # Whether a single item is visible, every block but `tools` says.
+        others = tuple(rule for rule in policy.rules if not rule.text.startswith("tools"))
+        kept = policy if policy.dialect == "patterns" else replace(policy, rules=others, default=default)
+        self.items = CompiledProfile(Profile(id=policy.id, layers=(kept,)))
         self.inventory, self.naming = inventory, naming
 
     def judge(self, requirement: Requirement) -> Missing | None:
@@ -113,7 +117,7 @@ class _Servers:
 
     def _has_item(self, server: Server, pattern: str) -> bool:
         return any(
-            matches(f"{server.name}/{e.name}", pattern) and not self._refused(e)
+            matches(f"{server.name}/{e.name}", pattern) and judge(self.items, self.naming, e).effect != "deny"
             for e in self.inventory.extensions
             if e.server == server.name
         )
