@@ -33,6 +33,10 @@ _CATEGORIES: dict[Any, _Test] = {
 }
 
 
+_EMPTY_HAS_NO_EDGE = re.search(r"\B", "") is not None
+"""Python 3.14 has changed it."""
+
+
 class BadPatternError(ValueError):
     """A pattern that is no regular expression, or one that is not searched here."""
 
@@ -180,6 +184,8 @@ def _stands(place: Any, text: str, at: int) -> bool:
         return not after
     if place is op.AT_END:
         return not after or (after == "\n" and at == len(text) - 1)
+    if not text:
+        return place is op.AT_NON_BOUNDARY and _EMPTY_HAS_NO_EDGE
     is_word = _CATEGORIES[op.CATEGORY_WORD]
     is_edge = (bool(before) and is_word(before)) != (bool(after) and is_word(after))
     return is_edge == (place is op.AT_BOUNDARY)
