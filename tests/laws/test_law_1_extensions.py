@@ -66,6 +66,7 @@ def test_a_server_whose_name_begins_like_another_is_not_that_other() -> None:
     assert sees({"mcp": {"allowed": ["github"]}}, stock) == ["mcp_tool:github/push"]
     assert sees({"mcp": {"allowed": ["github/*"]}}, stock) == ["mcp_tool:github/push"]
     assert sees({"mcp": {"allowed": ["github__*"]}}, stock) == ["mcp_tool:github/push"]
+    assert sees({"mcp": {"allowed": ["github/ev*", "github/evil__*"]}}, stock) == []
     without = inventory(mcp=[server("github__evil", "push"), server("github/evil", "push")])
     for pattern in ("github", "github/*", "github/push"):
         assert decide_case({"mcp": {"required": [pattern]}}, without).missing == (pattern,)

@@ -71,6 +71,7 @@ def test_the_one_key_form_is_what_it_always_was() -> None:
         ({"enabled": ["read", "bash"], "allowed": ["read"]}, ["tool:read"]),
         ({"enabled": ["read", "bash"], "disabled": ["bash"]}, ["tool:read"]),
         ({"enabled": ["read", "gh__push"]}, ["mcp_tool:gh/push", "tool:read"]),
+        ({"enabled": ["builtin/read", "b*"]}, ["tool:read"]),
         ({"toolset": "safe"}, ["tool:grep", "tool:read", "tool:web_search"]),
         ({"toolset": "safe", "disabled": ["web_*"]}, ["tool:grep", "tool:read"]),
         ({"toolset": "safe", "allowed": ["read", "bash"]}, ["tool:read"]),

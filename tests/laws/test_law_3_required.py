@@ -89,6 +89,15 @@ def test_a_server_that_keeps_one_visible_item_meets_its_name_but_not_the_item_ta
     assert missing({"required": ["github-mcp/push"], "allowed": ["github-mcp/get_*"]}, GITHUB) == ["github-mcp/push"]
 
 
+@requirement("profile:required-partly-removed")
+def test_an_item_that_its_own_block_hides_is_no_visible_item() -> None:
+    offer = server("s", prompts=["ask"], resources=["r://1"])
+    for block, item in (("prompts", "ask"), ("resources", "r://1")):
+        profile = {"mcp": {"required": [f"s/{item}"]}}
+        assert decide_case(profile, inventory(mcp=[offer])).available
+        assert not decide_case({**profile, block: {"disabled": ["*"]}}, inventory(mcp=[offer])).available
+
+
 @requirement("profile:required-once")
 def test_each_missing_pattern_is_named_once() -> None:
     assert missing({"required": ["k8s*", "drawio*", "k8s*", " k8s* "]}, GITHUB) == ["k8s*", "drawio*"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.dialects.adapter import decide_case
 from tests.oracle.law import Unreadable, judge
+from tests.worlds import World
 
 DATA = Path(__file__).parent.parent / "data"
 SERVED = {
@@ -43,13 +44,13 @@ def assert_agrees(profile: Any, inventory: dict[str, Any]) -> None:
 
 @ROUNDS
 @given(world=strategies.profile_worlds())
-def test_dialect_a_decides_what_the_oracle_decides(world: strategies.World) -> None:
+def test_dialect_a_decides_what_the_oracle_decides(world: World) -> None:
     assert_agrees(*world)
 
 
 @ROUNDS
 @given(world=strategies.patterns_worlds())
-def test_dialect_b_decides_what_the_oracle_decides(world: strategies.World) -> None:
+def test_dialect_b_decides_what_the_oracle_decides(world: World) -> None:
     assert_agrees(*world)
 
 

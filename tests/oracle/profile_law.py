@@ -61,10 +61,7 @@ def allow_full_names(text: str, server: str, name: str) -> list[str]:
     names = [f"{server}/{name}"] if "/" in text else []
     joined = "__" in server or "__" in name or server.endswith("_") or name.startswith("_")
     if "__" in text and not joined:
-        names.append(f"{server}__{name}")
-        # `mcp__` has a join of its own with the server.
-        if not server.startswith("_"):
-            names.append(f"mcp__{server}__{name}")
+        names += [f"{server}__{name}", f"mcp__{server}__{name}"]
     return names
 
 
@@ -100,7 +97,7 @@ def allowed_by(patterns: list[str], item: Item, everything: list[Item]) -> bool:
     if item.kind == "tool":
         # Reading: a lone `*` is everything that is offered, so it reaches a plugin's twin of the runtime's tool too.
         by_name = bare_name_allows(item, everything)
-        return any(tool_hit(p, item, by_name=by_name or is_stars(p)) for p in patterns)
+        return any(tool_hit(p, item, by_name=by_name or set(clean(p)) == {"*"}) for p in patterns)
     if item.kind == "skill":
         namesakes = [s for s in everything if s.kind == "skill" and nfc(s.leaf) == nfc(item.leaf)]
         return any_hits(patterns, [item.name, item.leaf] if len(namesakes) == 1 else [item.name])
