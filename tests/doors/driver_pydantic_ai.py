@@ -27,7 +27,7 @@ class ScriptedModel:
         self.offered: list[str] = []
         self.results: list[str] = []
 
-    def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    def respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if len(messages) > 1:
             self.results = [str(part.content) for part in messages[-1].parts if hasattr(part, "content")]
             return ModelResponse(parts=[TextPart("done")])
@@ -86,7 +86,7 @@ class Host:
             if ext.kind == "mcp_tool":
                 by_server.setdefault(ext.server or "", []).append(ext)
         servers = [ServerTools(ServerToolset(items, hits), gate, name) for name, items in by_server.items()]
-        agent = Agent(FunctionModel(model), toolsets=[tools, *servers], capabilities=[GateCapability(gate)])
+        agent = Agent(FunctionModel(model.respond), toolsets=[tools, *servers], capabilities=[GateCapability(gate)])
         asyncio.run(agent.run("go"))
 
 

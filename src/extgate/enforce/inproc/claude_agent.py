@@ -9,7 +9,7 @@ by its target where there is one (a skill, a sub-agent, a resource). The hook ho
 `can_use_tool` is skipped under `bypassPermissions` and for what `allowed_tools` names, so it only repeats what the hook
 said. `allowed_tools` restricts nothing: it approves beforehand. Residual roads: the file of a hidden skill can be read
 with a file tool or a shell; instructions of a server that is left only in part reach the prompt.
-Supported: claude-agent-sdk 0.1.81 up to 0.x.
+Supported: claude-agent-sdk 0.1.76 up to 0.2.x.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ shells, patches, custom tools and handoffs ask again before they run; a call of 
 the reason where `run_config` is used (without it the SDK ends the run). What the host makes impossible: a question
 before each use of a hosted tool (web search, code interpreter, hosted MCP), which the provider runs, and of a
 computer; these are judged when they are offered. Guardrails of an agent stay as they are: they judge texts, not tools.
-An MCP server's `name` is the configured one. Supported: openai-agents 0.17.5 up to 0.x.
+An MCP server's `name` is the configured one. Supported: openai-agents 0.18.1 up to 0.x.
 """
 
 from __future__ import annotations
