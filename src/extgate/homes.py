@@ -44,8 +44,8 @@ class Homes:
     node: Node | None = field(default=None, repr=False)
 
     def agent_files(self) -> Iterator[Path]:
-        """The agents' files that exist, sorted. Raises WorkspaceError past 10,000 of them."""
-        found = sorted({path for pattern in self.agents for path in self.root.glob(pattern) if path.is_file()})
+        """The agents' files, sorted; broken links and the like are among them, to be said. Raises WorkspaceError past 10,000 of them."""
+        found = sorted({path for pattern in self.agents for path in self.root.glob(pattern) if not path.is_dir()})
         if len(found) > MAX_AGENTS:
             raise WorkspaceError(
                 f"holds more than {MAX_AGENTS:,} agents", file=str(self.root), fix="split the workspace"

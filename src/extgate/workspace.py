@@ -14,7 +14,7 @@ from extgate.core.extension import Finding, Inventory
 from extgate.core.patterns import matches
 from extgate.core.policy import ALLOW_ALL, Policy, Profile
 from extgate.core.require import Availability
-from extgate.dialects.document import Document
+from extgate.dialects.document import MAX_CHARS, Document
 from extgate.dialects.registry import dialect_of, read_agent
 from extgate.discover.everything import Sources, discover
 from extgate.discover.inventory_file import load_inventory
@@ -140,7 +140,7 @@ def read_agent_file(path: Path, shown: str) -> Agent:
     """One agent's file; whatever is wrong with it becomes its `errors`."""
     stem = path.parent.name if path.name == "agent.json" else path.stem
     try:
-        document = Document.of_bytes(shown, path.read_bytes())
+        document = Document.of_bytes(shown, _read_bounded(path))
     except (OSError, DocumentError) as error:
         return Agent(id=stem, file=shown, errors=(_as_finding(error, shown),))
     try:
@@ -151,6 +151,14 @@ def read_agent_file(path: Path, shown: str) -> Agent:
         name = _declared_id(document) or stem
         return Agent(id=name, file=shown, errors=tuple(_as_finding(e, shown) for e in found), text=document.text)
     return Agent(id=policy.id or stem, file=shown, dialect=dialect, policy=policy, text=document.text)
+
+
+def _read_bounded(path: Path) -> bytes:
+    """The file's bytes, at most one more than a document may have; never waits, as a pipe would make it."""
+    if not path.is_file():
+        raise OSError("it is no regular file, or a link that leads nowhere")
+    with path.open("rb") as file:
+        return file.read(MAX_CHARS + 1)
 
 
 def load_inventory_file(path: Path) -> Inventory:
