@@ -44,7 +44,7 @@ class Homes:
     node: Node | None = field(default=None, repr=False)
 
     def agent_files(self) -> Iterator[Path]:
-        """The agents' files, sorted; broken links and the like are among them, to be said. Raises WorkspaceError past 10,000 of them."""
+        """The agents' files, sorted, with broken links and the like. Raises WorkspaceError past 10,000 of them."""
         found = sorted({path for pattern in self.agents for path in self.root.glob(pattern) if not path.is_dir()})
         if len(found) > MAX_AGENTS:
             raise WorkspaceError(

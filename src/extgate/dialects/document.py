@@ -36,7 +36,7 @@ class Document:
         """A document from a file's bytes. Raises DocumentError when they are not UTF-8 or too many."""
         if len(data) > MAX_CHARS:
             raise DocumentError(
-                f"holds {len(data):,} bytes, the most is {MAX_CHARS:,}", file=path, fix="split the file"
+                f"holds more than {MAX_CHARS:,} bytes", file=path, fix="split the file"
             )
         try:
             return Document(path=path, text=data.decode("utf-8-sig"))
