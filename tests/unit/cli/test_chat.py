@@ -8,8 +8,11 @@ import os
 import queue
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from click.testing import CliRunner, Result
@@ -200,6 +203,47 @@ def test_endpoints_and_keys_come_from_the_environment() -> None:
     model = make_model("anthropic:x", {"ANTHROPIC_BASE_URL": "http://127.0.0.1:2", "ANTHROPIC_API_KEY": "k"})
     assert (model.anthropic_api_url, model.anthropic_api_key.get_secret_value()) == ("http://127.0.0.1:2", "k")
     assert make_model("openai:ft:gpt:me", {"OPENAI_API_KEY": "k"}).model_name == "ft:gpt:me"
+
+
+class Anthropic(BaseHTTPRequestHandler):
+    """Answers each request of the Messages API with the same streamed text, and keeps its body and key."""
+
+    kept: ClassVar[list[tuple[str, str, dict[str, object]]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        key = self.headers["x-api-key"] or self.headers["authorization"].removeprefix("Bearer ")
+        self.kept.append((self.path, key, body))
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "fake", "content": [], "usage": {}}
+        message |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
+        start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Guten Tag."}}
+        end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
+        events = [{"type": "message_start", "message": message}, start, delta]
+        events += [{"type": "content_block_stop", "index": 0}, end, {"type": "message_stop"}]
+        data = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        """Says nothing."""
+
+
+def test_an_anthropic_compatible_endpoint_answers_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Anthropic)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{server.server_address[1]}")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    done = CliRunner().invoke(command, ["writer", "-w", str(root), "--model", "anthropic:fake", "--once", "hello"])
+    server.shutdown()
+    server.server_close()
+    assert done.stdout == "Guten Tag.\n", done.stderr
+    ((path, key, body),) = Anthropic.kept
+    assert (path, key) == ("/v1/messages", "key")
+    assert "write_file" not in json.dumps(body["tools"])
 
 
 def test_no_model_at_all_is_an_error(root: Path) -> None:
