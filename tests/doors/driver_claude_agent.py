@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, ToolPermissionContext
+from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResultAllow, ToolPermissionContext
 
 from extgate.core.extension import Extension, Inventory
 from extgate.core.names import wire_names
@@ -59,7 +59,11 @@ class Host:
         gate.swap(inventory=Inventory(extensions=(*stock.extensions, *OWN.values()), servers=stock.servers))
         agents = {e.name: AgentDefinition(description="", prompt="") for e in stock.of_kind("subagent")}
         servers: Any = {server.name: {"command": "true"} for server in stock.servers}
-        return gated_options(gate, replace(ClaudeAgentOptions(), agents=agents, mcp_servers=servers))
+        return gated_options(gate, replace(ClaudeAgentOptions(can_use_tool=_yes), agents=agents, mcp_servers=servers))
+
+
+async def _yes(name: str, args: dict[str, Any], context: Any) -> PermissionResultAllow:
+    return PermissionResultAllow(updated_input=args)
 
 
 async def _refusal(options: Any, name: str, args: dict[str, Any]) -> str:

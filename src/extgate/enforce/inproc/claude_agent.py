@@ -6,8 +6,8 @@
 See: `tools`, `disallowed_tools`, `skills`, `agents` and `mcp_servers` are reduced when the options are made; what is
 hidden later stays listed in that session and is refused. Use: a `PreToolUse` hook judges every call, in sub-agents too,
 by its target where there is one (a skill, a sub-agent, a resource). The hook holds in every permission mode;
-`can_use_tool` is skipped under `bypassPermissions` and for what `allowed_tools` names, so it only repeats what the hook
-said. `allowed_tools` restricts nothing: it approves beforehand. Residual roads: the file of a hidden skill can be read
+`can_use_tool` is skipped under `bypassPermissions` and for what `allowed_tools` names, so the host's own one only comes
+after the hook. `allowed_tools` restricts nothing: it approves beforehand. Residual roads: the file of a hidden skill can be read
 with a file tool or a shell; instructions of a server that is left only in part reach the prompt.
 Supported: claude-agent-sdk 0.1.76 up to 0.2.x.
 """
@@ -45,7 +45,8 @@ def gated_options(
     block = {"on_failure": "block"} if "on_failure" in HookMatcher.__dataclass_fields__ else {}
     matcher = HookMatcher(hooks=[door.pre_tool_use], timeout=gate.approval_timeout_s + 60, **block)
     made.hooks = {**(options.hooks or {}), "PreToolUse": [*(options.hooks or {}).get("PreToolUse", []), matcher]}
-    made.can_use_tool = door.permission(options.can_use_tool)
+    if options.can_use_tool:
+        made.can_use_tool = door.permission(options.can_use_tool)
     return made
 
 
@@ -77,15 +78,15 @@ class ClaudeDoor:
         decision = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
         return {"hookSpecificOutput": decision}
 
-    def permission(self, own: Callable[..., Awaitable[Any]] | None) -> Callable[..., Awaitable[Any]]:
-        """The permission callback: the host's own one, or a yes, for what the hook let pass; a no for all else."""
+    def permission(self, own: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """The permission callback: the host's own one for what the hook let pass, a no for all else."""
 
         async def can_use_tool(name: str, args: dict[str, Any], context: Any) -> Any:
-            from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny
+            from claude_agent_sdk import PermissionResultDeny
 
-            if str(context.tool_use_id) not in self._let:
-                return PermissionResultDeny(message=self.gate.refuse(name, CALLABLE, why="was not judged").message)
-            return await own(name, args, context) if own else PermissionResultAllow(updated_input=args)
+            if str(context.tool_use_id) in self._let:
+                return await own(name, args, context)
+            return PermissionResultDeny(message=self.gate.refuse(name, CALLABLE, why="was not judged").message)
 
         return can_use_tool
 
