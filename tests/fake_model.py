@@ -61,6 +61,13 @@ class Request:
         return next(tool["function"] for tool in self.body["tools"] if tool["function"]["name"] == name)
 
 
+class _Server(ThreadingHTTPServer):
+    """Takes many connections at a time."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+
 @dataclass
 class FakeModel:
     """The server; `requests` grows while it runs. Safe for threads and for many conversations at a time."""
@@ -69,8 +76,7 @@ class FakeModel:
     requests: list[Request] = field(default_factory=list)
 
     def __enter__(self) -> FakeModel:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return self
 

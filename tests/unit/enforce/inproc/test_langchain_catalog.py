@@ -194,7 +194,7 @@ def test_a_prompt_says_how_to_read_a_skill_by_what_the_agent_has(tmp_path: Path)
     for policy in ("{}", "tools: {disabled: [get_skill]}", "tools: {allowed: [ls]}"):
         host = Host(profile(policy), tmp_path)
         host.run()
-        said[policy] = host.model.offers[0].system
+        said[policy] = host.model.offers[0].system.partition("## Skills")[2]
     texts = list(said.values())
     assert ["`get_skill`" in text for text in texts] == [True, False, False]
     assert ["`read_file`" in text for text in texts] == [False, True, False]
