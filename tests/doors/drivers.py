@@ -8,6 +8,8 @@ import os
 from tests.doors.driver import Driver
 
 DRIVERS = {
+    "langchain": "driver_langchain:agents",
+    "langchain-catalog": "driver_langchain:skills",
     "openai-agents": "driver_openai_agents:driver",
     "pydantic-ai": "driver_pydantic_ai:driver",
     "fastmcp": "driver_fastmcp:driver",

@@ -15,6 +15,7 @@ from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, Too
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
+from extgate.core.extension import Extension
 from extgate.enforce.answer import Answer
 from extgate.enforce.gate import Gate, unavailable_because
 from extgate.enforce.guarded_paths import GuardedPaths
@@ -62,9 +63,12 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Ends the turn of an unavailable agent before anything is sent."""
+        """Ends the turn of an unavailable agent before anything is sent, and records that."""
         reason = self._unavailable()
-        return {"messages": [AIMessage(content=reason)], "jump_to": "end"} if reason else None
+        if not reason:
+            return None
+        answer = self.gate.refuse_item(Extension(kind="agent", name=self.gate.agent), reason, action="turn")
+        return {"messages": [AIMessage(content=answer.message)], "jump_to": "end"}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Sends the request without what is hidden."""
