@@ -7,8 +7,8 @@ See: `tools`, `disallowed_tools`, `skills`, `agents` and `mcp_servers` are reduc
 hidden later stays listed in that session and is refused. Use: a `PreToolUse` hook judges every call, in sub-agents too,
 by its target where there is one (a skill, a sub-agent, a resource). The hook holds in every permission mode;
 `can_use_tool` is skipped under `bypassPermissions` and for what `allowed_tools` names, so the host's own one only comes
-after the hook. `allowed_tools` restricts nothing: it approves beforehand. Residual roads: the file of a hidden skill can be read
-with a file tool or a shell; instructions of a server that is left only in part reach the prompt.
+after the hook. `allowed_tools` restricts nothing: it approves beforehand. Residual roads: the file of a hidden skill
+can be read with a file tool or a shell; instructions of a server that is left only in part reach the prompt.
 Supported: claude-agent-sdk 0.1.76 up to 0.2.x.
 """
 
