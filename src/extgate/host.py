@@ -57,14 +57,17 @@ class Wishes:
 
 
 @contextmanager
-def open_host(root: Path, wishes: Wishes) -> Iterator[Host]:
-    """A host over the workspace at `root`, its servers started. Raises ExtgateError; OSError for its record."""
+def open_host(root: Path, wishes: Wishes, servers: LiveServers | None = None) -> Iterator[Host]:
+    """A host over the workspace at `root`, its servers started. Raises ExtgateError; OSError for its record.
+
+    servers: who holds them open; None: the host itself, with the SDK.
+    """
     homes = Workspace.open(root).homes
     settings = read_settings(homes)
     with ExitStack() as stack:
         sink = JsonLines(settings.audit_file)
         stack.callback(sink.close)
-        host = Host(homes, settings, wishes, sink)
+        host = Host(homes, settings, wishes, sink, servers)
         # Made before the files are read again, so that no edit falls between the two.
         watcher = Watcher(lambda: host.homes, host.on_files, say=wishes.say)
         stack.enter_context(host.servers)
@@ -81,18 +84,16 @@ class Host:
     dispatcher: Dispatcher
     reloader: Reloader
 
-    def __init__(self, homes: Homes, settings: Settings, wishes: Wishes, sink: Sink) -> None:
+    def __init__(
+        self, homes: Homes, settings: Settings, wishes: Wishes, sink: Sink, servers: LiveServers | None = None
+    ) -> None:
         self.sink, self._wishes, self._homes, self._settings = sink, wishes, homes, settings
         self._agents = wishes.agents
         self._trusted: frozenset[str] = frozenset()
         self._is_started = False
         self._syncing = threading.RLock()
-        self.servers = LiveServers(
-            trusted=self._is_trusted,
-            on_change=lambda held: self._sync(),
-            timeout_s=homes.timeout_s,
-            ping_s=settings.liveness_s / PINGS,
-        )
+        self.servers = servers or LiveServers(timeout_s=homes.timeout_s, ping_s=settings.liveness_s / PINGS)
+        self.servers.trusted, self.servers.on_change = self._is_trusted, lambda held: self._sync()
 
     def start(self, workspace: Workspace) -> None:
         """Starts the servers that are needed, waits until each has come to a state, and seats every agent."""

@@ -22,6 +22,9 @@ RING |= {
     "control": 3,
     "reload": 3,
     "host": 3,
+    "gateway": 3,
+    "gateway_http": 3,
+    "gateway_settings": 3,
     "agents": 3,
 }
 RING |= {"cli": 4, "web": 4}

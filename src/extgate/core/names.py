@@ -117,6 +117,43 @@ def unique_wire_names(items: Iterable[Extension], taken: Iterable[str] = ()) -> 
     return found
 
 
+Prefix = Literal["always", "never", "on-clash"]
+
+
+def gateway_names(
+    items: Iterable[Extension], *, prefix: Prefix = "always", aliases: Mapping[str, str] | None = None
+) -> dict[Extension, str]:
+    """A name for each MCP item, which no other has: `server__item`, or the item's alone where `prefix` says so.
+
+    Up to 64 letters, digits, `_` and `-`; a digest of the identity follows where the join could be read in two ways,
+    characters were replaced, or it is too long. The names are a function of the set, and an item that only a digest
+    tells from another never takes that one's name. aliases: names by `server/item`; one that is not clean or is taken
+    is not used. With `never`, items that share a name have none.
+    """
+    items, wanted = tuple(items), {path: name for path, name in (aliases or {}).items() if _is_wire(name)}
+    uses, bare = Counter(wanted.values()), Counter(cleaned(ext.name)[:MAX_WIRE] for ext in items)
+    found = {ext: wanted[path] for ext in items if uses[wanted.get(path := f"{ext.server}/{ext.name}", "")] == 1}
+    left = [ext for ext in items if ext not in found]
+    if prefix != "always":
+        clear = {ext for ext in left if _is_wire(ext.name) and bare[ext.name] == 1 and not uses[ext.name]}
+        found |= {ext: ext.name for ext in clear}
+        left = [ext for ext in left if ext not in clear and prefix == "on-clash"]
+    joined = {ext: f"{ext.server}__{ext.name}" for ext in left}
+    plain = [e for e in left if _is_wire(joined[e]) and full_names(e.server or "", e.name)]
+    found |= {ext: _digested(ext, joined[ext]) for ext in left if ext not in plain}
+    taken = set(found.values())
+    return found | {ext: joined[ext] if joined[ext] not in taken else _digested(ext, joined[ext]) for ext in plain}
+
+
+def _is_wire(name: str) -> bool:
+    return 0 < len(name) <= MAX_WIRE and cleaned(name) == name
+
+
+def _digested(ext: Extension, name: str) -> str:
+    digest = hashlib.sha256(f"{ext.server}\0{ext.name}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{cleaned(name)[: MAX_WIRE - 17]}_{digest}"
+
+
 def full_names(server: str, item: str) -> tuple[str, ...]:
     """`server__item` and `mcp__server__item` where the join can be read one way only, else none.
 

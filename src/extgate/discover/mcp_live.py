@@ -57,7 +57,7 @@ class LiveServers:
     def __init__(
         self,
         *,
-        trusted: Callable[[ServerSpec], bool],
+        trusted: Callable[[ServerSpec], bool] = lambda spec: False,
         on_change: Callable[[Held], None] = lambda held: None,
         on_heard: Callable[[str], None] = lambda name: None,
         timeout_s: float = 30.0,

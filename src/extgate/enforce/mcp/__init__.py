@@ -1,0 +1,1 @@
+"""The MCP gateway: messages are judged and relayed, not re-serialised."""

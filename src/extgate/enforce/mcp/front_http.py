@@ -1,0 +1,269 @@
+"""Streamable HTTP for clients: `/agents/{id}/mcp`, `/healthz`, `/readyz`.
+
+A request is answered with JSON when nothing comes before its answer, else with a stream of events that can be taken up
+again. Foreign hosts and origins are refused, and headers that repeat the body must agree with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from urllib.parse import unquote, urlsplit
+
+from extgate.enforce.mcp import envelope as json
+from extgate.enforce.mcp.call import LEGACY, MODERN, is_modern
+from extgate.enforce.mcp.envelope import HEADER_MISMATCH, INVALID_REQUEST, REFUSED, Envelope, EnvelopeError
+from extgate.enforce.mcp.front_stream import Outbox
+from extgate.enforce.mcp.http_pipe import NAMED
+from extgate.enforce.mcp.http_server import Request, media_types
+from extgate.enforce.mcp.hub import Hub
+from extgate.enforce.mcp.session import Session
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "host", "origin", "authorization")
+
+Authenticate = Callable[[str, str], str]
+"""Why a caller may not be this agent, from the `Authorization` header and the agent's id; empty: it may."""
+
+
+def anybody(authorization: str, agent: str) -> str:
+    """Lets every caller be every agent: for loopback."""
+    return ""
+
+
+@dataclass(slots=True)
+class Front:
+    """The routes. hosts: names under which the gateway may be addressed, and whose pages may address it.
+
+    sessions: by id, with the agent that each belongs to.
+    """
+
+    hub: Hub
+    hosts: frozenset[str] = LOOPBACK
+    authenticate: Authenticate = anybody
+    not_ready: Callable[[], str] = lambda: ""
+    sessions: dict[str, tuple[str, Session, Outbox]] = field(default_factory=dict)
+    tasks: set[object] = field(default_factory=set)
+    is_draining: bool = False
+
+    def handle(self, request: Request) -> None:
+        """Answers one request; what goes wrong inside is an error for this client alone."""
+        try:
+            self._route(request)
+        except Exception:  # a door's outermost function: nothing was let through
+            request.answer(500, json.error(b"null", json.INTERNAL, "the gateway failed"), JSON)
+
+    def _route(self, request: Request) -> None:
+        path = urlsplit(request.path).path
+        if why := self._why_foreign(request):
+            request.answer(403, json.error(b"null", REFUSED, why), JSON)
+        elif twice := request.twice.intersection(_ROUTING):
+            name = min(twice)
+            request.answer(400, json.error(b"null", HEADER_MISMATCH, f"the header `{name}` came more than once"), JSON)
+        elif path == "/healthz":
+            request.answer(200, b"ok\n", "text/plain")
+        elif path == "/readyz":
+            why = self.not_ready() or ("draining" if self.is_draining else "")
+            request.answer(503 if why else 200, (why or "ok").encode() + b"\n", "text/plain")
+        elif path.startswith("/agents/") and path.endswith("/mcp") and len(path) > 12:
+            self._agent(request, unquote(path[len("/agents/") : -len("/mcp")]))
+        else:
+            request.answer(404)
+
+    def _why_foreign(self, request: Request) -> str:
+        host = request.headers.get("host", "")
+        if _name(f"//{host}") not in self.hosts:
+            return f"the host `{host[:100]}` is not this gateway's; name it in `gateway.hosts` if it is"
+        origin = request.headers.get("origin")
+        if origin is not None and _name(origin) not in self.hosts:
+            return f"pages of `{origin[:100]}` may not call this gateway"
+        return ""
+
+    def _agent(self, request: Request, agent: str) -> None:
+        if why := self.authenticate(request.headers.get("authorization", ""), agent):
+            headers = {"www-authenticate": f'Bearer error="invalid_token", error_description="{why}"'}
+            request.answer(401, json.error(b"null", REFUSED, why), JSON, headers)
+        elif agent not in self.hub.doors:
+            request.answer(404, json.error(b"null", REFUSED, f"no agent `{agent[:100]}`"), JSON)
+        elif request.method == "POST":
+            self._post(request, agent)
+        elif request.method == "GET":
+            self._get(request, agent)
+        elif request.method == "DELETE":
+            self._delete(request, agent)
+        else:
+            request.answer(405, headers={"allow": "GET, POST, DELETE"})
+
+    # ------------------------------------------------------------------------------------------ methods
+
+    def _post(self, request: Request, agent: str) -> None:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            request.answer(415)
+            return
+        accepted = set(media_types(request.headers.get("accept", "")))
+        if not accepted & {JSON, EVENTS, "*/*", "application/*", "text/*"}:
+            request.answer(406)
+            return
+        try:
+            message = json.read(request.body)
+        except EnvelopeError as error:
+            request.answer(400, json.error(error.id, error.code, error.message), JSON)
+            return
+        if is_modern(message) or request.headers.get("mcp-protocol-version") in MODERN:
+            self._modern(request, agent, message)
+        elif why := _mismatch(request, message):
+            request.answer(400, json.error(message.id, HEADER_MISMATCH, why), JSON)
+        else:
+            self._legacy(request, agent, message)
+
+    def _legacy(self, request: Request, agent: str, message: Envelope) -> None:
+        said = request.headers.get("mcp-session-id")
+        version = request.headers.get("mcp-protocol-version")
+        if version is not None and version not in LEGACY:
+            text = f"unsupported protocol version `{version[:40]}`"
+            request.answer(400, json.error(message.id, INVALID_REQUEST, text), JSON)
+            return
+        if message.method == "initialize" and said is None:
+            self._begin(request, agent, message)
+            return
+        found = self._session(request, agent, message.id)
+        if found is None:
+            return
+        session, outbox = found
+        if not message.is_request:
+            request.answer(202)
+            self.hub.receive(session, message)
+        else:
+            outbox.expect(message.key, request)
+            self._receive(session, message)
+
+    def _begin(self, request: Request, agent: str, message: Envelope) -> None:
+        if self.is_draining or len(self.sessions) >= self.hub.limits.sessions:
+            why = "the gateway is ending" if self.is_draining else "there are too many sessions"
+            request.answer(503, json.error(message.id, REFUSED, why), JSON)
+            return
+        name = secrets.token_urlsafe(24)
+        outbox = Outbox(self.hub.limits)
+        session = self.hub.open(agent, name, outbox.send)
+        outbox.expect(message.key, request)
+
+        def opened() -> None:
+            if session.is_open:
+                self.sessions[name] = (agent, session, outbox)
+                outbox.headers = {"mcp-session-id": name}
+            else:  # refused: the answer says why, and there is no session
+                self.hub.close(session)
+
+        outbox.before_last = opened
+        self._receive(session, message)
+
+    def _modern(self, request: Request, agent: str, message: Envelope) -> None:
+        """One request that stands alone; hanging up cancels it."""
+        if not message.is_request:
+            request.answer(202 if message.method else 400)
+            return
+        if not is_modern(message):
+            text = "params._meta lacks the protocol version that the header names"
+            request.answer(400, json.error(message.id, json.INVALID_PARAMS, text), JSON)
+            return
+        if why := _mismatch(request, message, is_strict=True):
+            request.answer(400, json.error(message.id, HEADER_MISMATCH, why), JSON)
+            return
+        outbox = Outbox(self.hub.limits, is_modern=True)
+        session = self.hub.open(agent, secrets.token_urlsafe(9), outbox.send)
+        session.headers = {k: v for k, v in request.headers.items() if k.startswith("mcp-param-")}
+        outbox.before_last = partial(self.hub.close, session)
+        outbox.expect(message.key, request)
+        request.on_gone = partial(self.hub.close, session)
+        self._receive(session, message)
+
+    def _receive(self, session: Session, message: Envelope) -> None:
+        if self.hub.is_ready_for(message):
+            self.hub.receive(session, message)
+            return
+        self.hub.later(self._when_ready(session, message))
+
+    async def _when_ready(self, session: Session, message: Envelope) -> None:
+        await self.hub.ready(session, message)
+        self.hub.receive(session, message)
+
+    def _get(self, request: Request, agent: str) -> None:
+        if EVENTS not in set(media_types(request.headers.get("accept", ""))) | {""}:
+            request.answer(406)
+            return
+        found = self._session(request, agent, b"null")
+        if found is not None and not found[1].listen(request, request.headers.get("last-event-id", "")):
+            request.answer(400, json.error(b"null", INVALID_REQUEST, "no stream has that event"), JSON)
+
+    def _delete(self, request: Request, agent: str) -> None:
+        found = self._session(request, agent, b"null")
+        if found is not None:
+            self._end(request.headers["mcp-session-id"])
+            request.answer(200)
+
+    def _session(self, request: Request, agent: str, id: bytes) -> tuple[Session, Outbox] | None:
+        """The session that a request names; else it is answered with what is wrong."""
+        said = request.headers.get("mcp-session-id")
+        if said is None:
+            request.answer(400, json.error(id, INVALID_REQUEST, "no `Mcp-Session-Id`; send `initialize` first"), JSON)
+            return None
+        owner, session, outbox = self.sessions.get(said, ("", None, None))
+        if session is None or outbox is None or owner != agent or session not in self.hub.clients:
+            self.sessions.pop(said, None) if owner == agent else None
+            request.answer(404, json.error(id, INVALID_REQUEST, "no such session; send `initialize` again"), JSON)
+            return None
+        return session, outbox
+
+    def _end(self, name: str) -> None:
+        _, session, outbox = self.sessions.pop(name)
+        self.hub.close(session)
+        outbox.close()
+
+    # ------------------------------------------------------------------------------------------ by the clock
+
+    def tick(self) -> None:
+        """Keeps streams alive, and forgets the sessions that the hub has ended."""
+        for name, (_, session, outbox) in tuple(self.sessions.items()):
+            outbox.keep_alive()
+            if session not in self.hub.clients:
+                outbox.close()
+                del self.sessions[name]
+
+
+def _name(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _mismatch(request: Request, message: Envelope, *, is_strict: bool = False) -> str:
+    """How the headers differ from the body that they repeat; empty when they agree. is_strict: they must be there."""
+    said: Iterable[tuple[str, str | None]] = [("mcp-method", message.method)]
+    if message.method in NAMED:
+        said = [*said, ("mcp-name", json.text_of(message.params.get(NAMED[message.method])))]
+    if is_strict:
+        meta = json.object_of(message.params.get("_meta"))
+        version = json.text_of(meta.get("io.modelcontextprotocol/protocolVersion"))
+        said = [("mcp-protocol-version", version), *said]
+    for name, value in said:
+        header = request.headers.get(name)
+        if value is not None and (header is not None or is_strict) and _plain(header) != value:
+            return f"the header `{name}` does not agree with the body"
+    return ""
+
+
+def _plain(header: str | None) -> str | None:
+    """A header's text, decoded where it is in base64; None when that is not as the protocol writes it."""
+    if header is None or not (header.startswith("=?base64?") and header.endswith("?=")):
+        return header
+    try:
+        data = base64.b64decode(header[9:-2], validate=True)
+        return data.decode() if base64.b64encode(data).decode() == header[9:-2] else None
+    except ValueError:
+        return None
