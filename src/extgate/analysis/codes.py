@@ -34,6 +34,7 @@ CODES: dict[str, str] = {
     "EG030": "a range runs backwards and matches nothing",
     "EG031": "an unclosed `[` where it allows is read literally",
     "EG032": "a skill is admitted by its declared name only",
+    "EG033": "a deny reaches every MCP item through `mcp__`",
     "EG036": "an installed item's name is refused",
     "EG037": "two sources offer one name",
     "EG038": "two installed items look alike",

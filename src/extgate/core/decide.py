@@ -10,7 +10,7 @@ from typing import Any, Literal
 from extgate.core.extension import Extension
 from extgate.core.names import Facet, Naming, refusal, shown_name, uri_forms
 from extgate.core.patterns import PatternSet, matches, nfc
-from extgate.core.policy import STRICTNESS, Effect, Entry, Policy, Profile, Rule, Test
+from extgate.core.policy import STRICTNESS, ArgTest, Effect, Entry, Policy, Profile, Rule, Test
 
 Facets = Mapping[Facet, tuple[str, ...]]
 
@@ -216,17 +216,28 @@ def _lenient(possible: Sequence[Verdict], final: Verdict) -> Verdict:
 
 
 def _args_hold(rule: Rule, args: Mapping[str, Any] | None) -> bool:
-    texts = [(_argument(args or {}, test.name), test.pattern) for test in rule.when]
-    return all(text is not None and matches(text, pattern) for text, pattern in texts)
+    return all(_argument_holds(test, args or {}, in_doubt=rule.effect != "allow") for test in rule.when)
 
 
-def _argument(args: Mapping[str, Any], name: str) -> str | None:
+def _argument_holds(test: ArgTest, args: Mapping[str, Any], *, in_doubt: bool) -> bool:
     value: Any = args
-    for part in name.split(".") if name else ():
+    for part in test.name.split(".") if test.name else ():
         value = value.get(part) if isinstance(value, Mapping) else None
-    if value is None:
-        return None
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if test.reading:
+        texts = None if value is None else test.reading(value)
+        if not texts:
+            return in_doubt
+    elif value is None:
+        return False
+    else:
+        texts = (value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False),)
+    patterns = (test.pattern, *test.also)
+    found = (_any_matches(text, patterns) and not _any_matches(text, test.but) for text in texts)
+    return all(found) if test.every else any(found)
+
+
+def _any_matches(text: str, patterns: Iterable[str]) -> bool:
+    return any(matches(text, pattern) for pattern in patterns)
 
 
 class CompiledProfile:

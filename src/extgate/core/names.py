@@ -26,13 +26,17 @@ RUNTIMES = frozenset(
 """Sources that mean the runtime's own tools and not a plugin's."""
 
 Facet = Literal[
-    "name", "any", "sourced", "server", "item", "full", "item_any", "own", "category", "folder", "module", "type"
-]
+    "name", "any", "sourced", "server", "item", "full", "full_plain", "item_any", "own", "category", "folder", "module", "type",
+    "claude-code", "opencode", "hermes", "gemini-cli", "hint",
+]  # fmt: skip
 """What of an item a pattern is held against.
 
 name: what an allow may use. any: every spelling, for denies. sourced: `source/name`. server: the server's name.
-item: `server/item`. full: `server__item` and `mcp__server__item`. item_any: every spelling but the server's own.
+item: `server/item`. full: `server__item` and `mcp__server__item`; full_plain: the same unless the server's name holds
+a `/`, which a pattern with one must not reach. item_any: every spelling but the server's own.
 own: dialect B's names of an item. category: a skill's frontmatter category, empty when it has none.
+claude-code, opencode, hermes, gemini-cli: the name that this runtime alone gives an MCP item.
+hint: `read-only` or `may write`, as the item itself says; `user only` for a skill that the model may not start.
 folder, module, type: dialect B's parts; of a skill, `folder` is its parent folder, `module` every ancestor folder.
 """
 
@@ -91,6 +95,42 @@ def wire_names(server: str, item: str) -> tuple[str, ...]:
         names += [f"{gemini[:30]}...{gemini[-30:]}"] if len(gemini) > 63 else []
         names += [f"{letters[0]}__{letters[1][-room:]}"] if room >= 8 else []
     return tuple(dict.fromkeys(part for name in names for part in (name, name[:MAX_WIRE])))
+
+
+def runtime_names(server: str, item: str) -> dict[Facet, tuple[str, ...]]:
+    """By runtime the name that it gives an MCP item; sources as in `wire_names`."""
+    gemini = f"{cleaned(server, _GEMINI)}_{cleaned(item, _GEMINI)}"
+    gemini = gemini if gemini.startswith("mcp_") else f"mcp_{gemini}"
+    return {
+        "claude-code": (f"mcp__{cleaned(server)}__{cleaned(item)}",),
+        "opencode": (f"{cleaned(server)}_{cleaned(item)}",),
+        "hermes": (f"mcp__{cleaned(server, 'A-Za-z0-9_')}__{cleaned(item, 'A-Za-z0-9_')}",),
+        "gemini-cli": (gemini if len(gemini) <= 63 else f"{gemini[:30]}...{gemini[-30:]}",),
+    }
+
+
+def rule_parts(text: str) -> tuple[str, str] | None:
+    """Server and item of a rule's text `mcp__server` or `mcp__server__item`, cut as Claude Code cuts it.
+
+    The item is empty where the rule is for the server; None when the text is no such rule.
+    """
+    if not text.startswith("mcp__"):
+        return None
+    server, _, item = text.removeprefix("mcp__").partition("__")
+    return server, item
+
+
+def rule_name(server: str, item: str = "") -> str:
+    """The text of such a rule."""
+    return f"mcp__{server}__{item}" if item else f"mcp__{server}"
+
+
+def _hint(ext: Extension) -> str:
+    if ext.facts.get("disable_model_invocation"):
+        return "user only"
+    annotations = ext.facts.get("annotations")
+    said = annotations.get("readOnlyHint") if isinstance(annotations, Mapping) else ext.facts.get("read_only")
+    return "read-only" if said is True else "may write"
 
 
 def server_names(server: str) -> tuple[str, ...]:
@@ -173,11 +213,11 @@ class Naming:
         self._leaves = Counter(nfc(e.leaf) for e in skills)
         self._declared = Counter(nfc(e.declared_name) for e in skills if e.declared_name)
         self._sources = Counter((e.kind, nfc(e.name)) for e in extensions if e.kind not in ("skill",) and not e.server)
-        self._memo: dict[tuple[str, str | None, str, str, str | None], Mapping[Facet, tuple[str, ...]]] = {}
+        self._memo: dict[tuple[str, str | None, str, str, str | None, str], Mapping[Facet, tuple[str, ...]]] = {}
 
     def of(self, ext: Extension) -> Mapping[Facet, tuple[str, ...]]:
         """Every facet of the item with its spellings, in NFC; the first of `name` is how a reason names it."""
-        key = (ext.kind, ext.server, ext.name, ext.source, ext.category)
+        key = (ext.kind, ext.server, ext.name, ext.source, ext.category, _hint(ext))
         found = self._memo.get(key)
         if found is None:
             facets = self._facets(ext)
@@ -203,6 +243,7 @@ class Naming:
             "own": (ext.name,),
             "module": (module,),
             "type": (kind,),
+            "hint": (_hint(ext),),
         }
 
     def _skill_facets(self, ext: Extension) -> dict[Facet, tuple[str, ...]]:
@@ -222,6 +263,7 @@ class Naming:
             "folder": (folder,),
             "module": tuple(dict.fromkeys((folder, *folders))),
             "type": ("skill",),
+            "hint": (_hint(ext),),
         }
 
 
@@ -236,10 +278,13 @@ def _mcp_facets(ext: Extension, server: str) -> dict[Facet, tuple[str, ...]]:
         "server": (server,),
         "item": () if "/" in server else (path,),
         "full": full,
+        "full_plain": () if "/" in server else full,
         "item_any": items,
         "own": (item, f"{server}_{item}", *joined),
         "module": (server,),
         "type": ("mcp",),
+        "hint": (_hint(ext),),
+        **runtime_names(server, item),
     }
 
 

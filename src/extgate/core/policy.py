@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from extgate.core.extension import Finding
 from extgate.core.names import Facet
@@ -39,15 +39,33 @@ class Entry:
     line: int | None = None
 
 
+class Reading(Protocol):
+    """What an argument says, as texts; None when it cannot be told. Hashable, and equal when it reads alike."""
+
+    def __call__(self, value: object) -> tuple[str, ...] | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgTest:
     """A condition on one call: the named argument, as text, matches the pattern. No argument: it does not hold.
 
     name: a dotted path into the arguments; empty means the arguments' canonical JSON.
+    reading: cuts the argument into texts (the commands of a shell line), of which some must match, or all with `every`.
+    What it cannot read, or is not there, holds for a deny or an ask and never for an allow. Its `repr` is its identity.
+    also: further patterns that will do. but: patterns that a text must not match.
     """
 
     name: str
     pattern: str
+    also: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+    every: bool = False
+    reading: Reading | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one pattern on the argument as it stands."""
+        return not (self.also or self.but or self.every or self.reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ class _Reader:
         by_text = _mcp_allow if block in ("mcp", "resources", "prompts") else _by_name
         self.add(f"{block}.allowed", kinds, self.entries(f"{block}.allowed", by_text), _UNLISTED, unless=True)
         for text, node, names in self.extra if block == "tools" else ():
-            self.add(text, kinds, _exact(names, ("name",)), _UNLISTED, unless=True, at=node)
+            self.add(text, kinds, _exact(names, ("name", "sourced")), _UNLISTED, unless=True, at=node)
         if block == "skills":
             entries = tuple(map(_needs_category, self.entries("skills.categories", lambda _: ("category",))))
             reason = f"category '{{category}}' is not permitted (allowed: {', '.join(e.text for e in entries)})."
@@ -276,7 +276,7 @@ def _by_name(text: str) -> tuple[Facet, ...]:
 def _mcp_allow(text: str) -> tuple[Facet, ...]:
     """Which spellings of an MCP item an allow pattern is held against: told by the pattern's own text."""
     facets: list[Facet] = ["item"] if "/" in text else []
-    facets += ["full"] if "__" in text else []
+    facets += [("full_plain" if "/" in text else "full")] if "__" in text else []
     return tuple(facets) or ("server",)
 
 

@@ -14,6 +14,7 @@ from extgate.analysis.lint import (
     requirements,
     shell_left,
     star_deny,
+    wide_deny,
 )
 from extgate.analysis.lint.context import Context
 from extgate.core.explain import Decider
@@ -24,6 +25,7 @@ RULES: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     matches_nothing.check,
     foreign_syntax.check,
     star_deny.check,
+    wide_deny.check,
     old_spelling.check,
     pattern_dialect.check,
     shell_left.check,
