@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,11 +24,10 @@ def discover_commands(names: list[str]) -> Inventory:
 
 
 @pytest.fixture
-def _with_commands(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _with_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one row."""
     monkeypatch.setitem(KINDS, "command", Kind(name="command", block="commands", key="commands"))
     monkeypatch.setattr("extgate.dialects.profile.BLOCKS", (*reading.BLOCKS, "commands"))
-    yield
 
 
 def test_without_its_row_the_block_is_the_agents_own_key() -> None:
