@@ -14,7 +14,7 @@ from unicodedata import combining, is_normalized
 from extgate.core.glob import Token, tokens
 from extgate.core.names import refusal
 
-READABLE = "x" + "abcdefghijklmnopqrstuvwyz" + string.digits + "_-./:" + string.ascii_uppercase
+READABLE = "x" + "abcdefghijklmnopqrstuvwyz" + string.digits + string.ascii_uppercase + "_-./:"
 """Name characters, the most readable first."""
 
 _OTHERS = "".join(c for c in map(chr, range(32, 127)) if c not in READABLE) + "é工ß§！"

@@ -7,7 +7,7 @@ tried in turn. That is exact, and it ends, because every turn rules a condition 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Text:
         return self.min_length <= len(word) <= self.max_length
 
 
-class Literal(NamedTuple):
+class Condition(NamedTuple):
     """The text is in the glob, or with `is_not` is not in it."""
 
     text: str
@@ -47,7 +47,7 @@ class Literal(NamedTuple):
     is_not: bool = False
 
 
-Box = tuple[Literal, ...]
+Box = tuple[Condition, ...]
 """Conditions that all hold. Without any it holds everything."""
 
 Words = Mapping[str, Letters]
@@ -59,10 +59,10 @@ class Limits(NamedTuple):
     inside: tuple[Glob, ...] = ()
     outside: tuple[Glob, ...] = ()
 
-    def plus(self, literal: Literal) -> Limits:
-        if literal.is_not:
-            return Limits(self.inside, broadest((*self.outside, literal.glob)))
-        return Limits(narrowest((*self.inside, literal.glob)), self.outside)
+    def plus(self, condition: Condition) -> Limits:
+        if condition.is_not:
+            return Limits(self.inside, broadest((*self.outside, condition.glob)))
+        return Limits(narrowest((*self.inside, condition.glob)), self.outside)
 
 
 Cell = Mapping[str, Limits]
@@ -88,7 +88,7 @@ class _Indexed:
         self._rest: list[int] = []
         rows: dict[str, list[tuple[int, Glob]]] = {}
         for at, box in enumerate(boxes):
-            key = max((lit for lit in box if not lit.is_not), key=lambda lit: len(lit.glob.cells), default=None)
+            key = max((one for one in box if not one.is_not), key=lambda one: len(one.glob.cells), default=None)
             if key is None:
                 self._rest.append(at)
             else:
@@ -106,7 +106,7 @@ class _Indexed:
         for text, (pile, owners) in self._piles.items():
             if text in words:
                 near += [at for row in pile.holding(words[text]) for at in owners[row]]
-        return (self.boxes[at] for at in near if all(_holds(literal, words) for literal in self.boxes[at]))
+        return (self.boxes[at] for at in near if all(_holds(condition, words) for condition in self.boxes[at]))
 
     def covers(self, cell: Cell) -> bool:
         """Whether some box by its text holds all of the cell."""
@@ -114,7 +114,7 @@ class _Indexed:
         for text, (pile, owners) in self._piles.items():
             for glob in cell[text].inside if text in cell else ():
                 near += [at for row in pile.covering(glob) for at in owners[row]]
-        return any(all(_is_sure(literal, cell) for literal in self.boxes[at]) for at in near)
+        return any(all(_is_sure(condition, cell) for condition in self.boxes[at]) for at in near)
 
     def meeting(self, cell: Cell) -> Iterable[Box]:
         """Boxes that may share something with the cell; all that do are among them."""
@@ -130,10 +130,21 @@ class _Indexed:
 class Search:
     """Witnesses outside of the forbidden boxes.
 
-    texts: the texts that boxes speak of, and others. Raises BudgetSpent when the meter runs out.
+    texts: the texts that boxes speak of, and others. accept: a last word on each witness; those it turns down are
+    counted in `rejected`, and then no witness does not mean that there is none. Raises BudgetSpent when the meter runs
+    out.
     """
 
-    def __init__(self, texts: Sequence[Text], forbidden: Iterable[Box], alphabet: Alphabet, meter: Meter) -> None:
+    def __init__(
+        self,
+        texts: Sequence[Text],
+        forbidden: Iterable[Box],
+        alphabet: Alphabet,
+        meter: Meter,
+        accept: Callable[[Words], bool] | None = None,
+    ) -> None:
+        self._accept = accept
+        self.rejected = 0
         self.texts = {text.name: text for text in texts}
         self.alphabet = alphabet
         self.meter = meter
@@ -164,7 +175,7 @@ class Search:
         self._limit = best.length if best else _NO_LIMIT
         try:
             for cell in self._ordered(unions):
-                found = self._solve(cell)
+                found = self._accepted(self._solve(cell))
                 if found is None:
                     continue
                 is_sure = is_sure and found.is_shortest
@@ -182,6 +193,12 @@ class Search:
                 self.meter = whole
         return Found(best.words, is_sure) if best else None
 
+    def _accepted(self, found: Found | None) -> Found | None:
+        if found is None or self._accept is None or self._accept(found.words):
+            return found
+        self.rejected += 1
+        return None
+
     def _instance(self, unions: Sequence[Sequence[Box]], best: Found | None) -> Found | None:
         """The shortest of a few names that each box itself suggests, where one of them is a witness."""
         indexed = [_Indexed(union, self.alphabet) for union in unions]
@@ -192,13 +209,15 @@ class Search:
                 self.meter.spend()
                 found = Found(words, is_shortest=False)
                 if (best is None or found.length < best.length) and self._is_witness(words, indexed):
-                    best = found
+                    best = self._accepted(found) or best
         return best
 
     def _suggested(self, box: Box) -> Iterator[Words]:
-        globs = {literal.text: literal.glob for literal in box if not literal.is_not}
+        globs = {condition.text: condition.glob for condition in box if not condition.is_not}
         texts = [text for text in self.texts.values() if text.name in globs or not text.is_optional]
-        words = [guesses(globs.get(text.name, everything(self.alphabet)), self.alphabet) for text in texts]
+        words = [
+            guesses(globs.get(text.name, everything(self.alphabet)), self.alphabet, text.min_length) for text in texts
+        ]
         for chosen in zip(*words, strict=True):
             if all(text.admits(word) for text, word in zip(texts, chosen, strict=True)):
                 yield {text.name: word for text, word in zip(texts, chosen, strict=True)}
@@ -236,9 +255,9 @@ class Search:
         """The cell with a box's conditions; None when nothing can be left of it."""
         self.meter.spend()
         result = dict(cell)
-        for literal in box:
-            result[literal.text] = result.get(literal.text, Limits()).plus(literal)
-        for name in {literal.text for literal in box}:
+        for condition in box:
+            result[condition.text] = result.get(condition.text, Limits()).plus(condition)
+        for name in {condition.text for condition in box}:
             if not self._is_open(name, result[name]):
                 return None
         return None if self._joint.covers(result) else result
@@ -281,8 +300,8 @@ class Search:
         hit = next(self._joint.holding(words), None)
         if hit is None:
             return Found(words, is_shortest and len(self.texts) == 1)
-        for literal in hit:
-            less = self._plus(cell, (literal._replace(is_not=not literal.is_not),))
+        for condition in hit:
+            less = self._plus(cell, (condition._replace(is_not=not condition.is_not),))
             found = self._solve(less, depth + 1) if less is not None else None
             if found:
                 return found
@@ -323,7 +342,7 @@ class Search:
         if len(limits.inside) > 1:
             return None
         glob = limits.inside[0] if limits.inside else everything(self.alphabet)
-        for word in guesses(glob, self.alphabet):
+        for word in guesses(glob, self.alphabet, text.min_length):
             self.meter.spend()
             if text.admits(word) and self._is_free(text.name, word, limits):
                 return word
@@ -335,29 +354,30 @@ class Search:
         return next(self._single[name].holding(word), None) is None
 
 
-def guesses(glob: Glob, alphabet: Alphabet) -> Iterator[Letters]:
-    """Names of the glob with nothing, then with little that no pattern names, for its stars."""
-    for fill in ((), (alphabet.fresh,), (alphabet.fresh,) * 2):
+def guesses(glob: Glob, alphabet: Alphabet, least: int = 0) -> Iterator[Letters]:
+    """Names of the glob with nothing, then with little that no pattern names, for its stars; filled up to `least`."""
+    missing = max(least - len(glob.cells), 0)
+    for fill in ((), (alphabet.fresh,), (alphabet.fresh,) * 2, (alphabet.fresh,) * missing):
         parts = ((symbol & -symbol,) if symbol else fill for symbol in glob.symbols)
         yield tuple(letter for part in parts for letter in part)
 
 
 def _least(box: Box) -> int:
-    return sum(len(literal.glob.cells) for literal in box if not literal.is_not)
+    return sum(len(condition.glob.cells) for condition in box if not condition.is_not)
 
 
-def _holds(literal: Literal, words: Words) -> bool:
-    word = words.get(literal.text)
-    return (word is not None and literal.glob.accepts(word)) != literal.is_not
+def _holds(condition: Condition, words: Words) -> bool:
+    word = words.get(condition.text)
+    return (word is not None and condition.glob.accepts(word)) != condition.is_not
 
 
-def _is_sure(literal: Literal, cell: Cell) -> bool:
+def _is_sure(condition: Condition, cell: Cell) -> bool:
     """Whether the cell's own conditions make this one hold."""
-    limits = cell.get(literal.text)
+    limits = cell.get(condition.text)
     if limits is None:
         return False
-    if literal.is_not:
-        return any(not glob.meets(literal.glob) for glob in limits.inside) or any(
-            other.covers(literal.glob) for other in limits.outside
+    if condition.is_not:
+        return any(not glob.meets(condition.glob) for glob in limits.inside) or any(
+            other.covers(condition.glob) for other in limits.outside
         )
-    return any(literal.glob.covers(glob) for glob in limits.inside)
+    return any(condition.glob.covers(glob) for glob in limits.inside)

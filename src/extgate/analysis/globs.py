@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from extgate.analysis.alphabet import Alphabet
@@ -19,19 +19,20 @@ class Glob:
     Written in one way only: `*?` reads as `?*`. Equal globs hold equal names.
     """
 
-    __slots__ = ("__dict__", "_rows", "cells", "full", "loops")
+    __slots__ = ("__dict__", "_hash", "_rows", "cells", "full", "loops")
 
     def __init__(self, cells: Sequence[int], loops: int, full: int) -> None:
         self.cells = tuple(cells)
         self.full = full
         self.loops = _pushed(self.cells, loops, full)
         self._rows: dict[int, int] = {}
+        self._hash = hash((self.cells, self.loops))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Glob) and self.cells == other.cells and self.loops == other.loops
 
     def __hash__(self) -> int:
-        return hash((self.cells, self.loops))
+        return self._hash
 
     @property
     def is_empty(self) -> bool:
@@ -73,7 +74,22 @@ class Glob:
 
     def covers(self, other: Glob) -> bool:
         """Whether every name of the other is in this one, as far as their texts tell: False may be wrong."""
-        return self._runs(other.symbols, self._spread) if len(self.cells) <= len(other.cells) else False
+        mine, theirs = self.cells, other.cells
+        if len(mine) > len(theirs):
+            return False
+        if not self.loops:
+            return (
+                not other.loops
+                and len(mine) == len(theirs)
+                and all(b & ~a == 0 for a, b in zip(mine, theirs, strict=True))
+            )
+        if mine:
+            first, last = self._spread & 1, self.loops >> len(mine)
+            if not first and (other.loops & 1 or theirs[0] & ~mine[0]):
+                return False
+            if not last and (other.loops >> len(theirs) or theirs[-1] & ~mine[-1]):
+                return False
+        return self._runs(other.symbols, self._spread)
 
     @cached_property
     def _spread(self) -> int:
@@ -125,31 +141,12 @@ class Glob:
         """What leads from one state to another."""
         return Glob(self.cells[start:stop], self.loops >> start & (1 << (stop - start + 1)) - 1, self.full)
 
-    def mapped(self, alphabet: Alphabet, image: Callable[[str], str]) -> Glob:
-        """The texts whose image, letter by letter, is in this one."""
-        return Glob([alphabet.mapped(cell, image) for cell in self.cells], self.loops, self.full)
-
-    def after(self, letters: Sequence[int]) -> Iterator[Glob]:
-        """What may follow these letters: globs that together hold every such text."""
-        state = 1
+    def states_after(self, letters: Sequence[int], start: int) -> int:
+        """The states that these letters lead to from one, as bits."""
+        state = 1 << start
         for letter in letters:
             state = (state & self.row(letter)) << 1 | state & self.loops
-        for at in _bits(state):
-            yield self.part(at, len(self.cells))
-
-    def splits(self, letters: Sequence[int]) -> Iterator[tuple[Glob, Glob]]:
-        """Every way to cut a text of this glob at these letters: the globs of what comes before and behind."""
-        for start in range(len(self.cells) + 1):
-            before = self.part(0, start)
-            if before.is_empty:
-                return
-            state = 1 << start
-            for letter in letters:
-                state = (state & self.row(letter)) << 1 | state & self.loops
-            for at in _bits(state):
-                behind = self.part(at, len(self.cells))
-                if not behind.is_empty:
-                    yield before, behind
+        return state
 
 
 def read_glob(pattern: str, alphabet: Alphabet, read: Sequence[Token] | None = None) -> Glob:
@@ -199,7 +196,8 @@ def _tail(glob: Glob) -> tuple[int, ...]:
     return glob.cells[glob.loops.bit_length() - 1 :][::-1] if glob.loops else glob.cells[::-1]
 
 
-def _bits(state: int) -> Iterator[int]:
+def bits(state: int) -> Iterator[int]:
+    """The places of the bits that are set, ascending."""
     while state:
         lowest = state & -state
         yield lowest.bit_length() - 1

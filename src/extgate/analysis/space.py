@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from extgate.analysis.alphabet import NAMES, Alphabet, Universe
-from extgate.analysis.boxes import Box, Found, Search, Text, guesses
-from extgate.analysis.boxes import Literal as Condition
+from extgate.analysis.boxes import Box, Condition, Found, Search, Text, guesses
 from extgate.analysis.budget import WORK, BudgetSpent, Meter
 from extgate.analysis.globs import Glob, read_glob
 from extgate.analysis.pile import Pile

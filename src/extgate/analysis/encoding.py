@@ -1,0 +1,194 @@
+"""A pattern on a spelling, as boxes over the texts that the spelling is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from extgate.analysis.alphabet import Alphabet
+from extgate.analysis.boxes import Box, Condition
+from extgate.analysis.entries import glob_of
+from extgate.analysis.globs import Glob, bits, read_glob
+from extgate.analysis.spellings import CUT_FACETS, PLAIN, Shape, Slot, Template, image
+from extgate.core.names import Facet
+from extgate.core.policy import Test
+
+_KEPT = 30  # characters at the beginning of a name that no runtime cuts away
+_FEW = 400  # boxes up to which comparing each with each pays
+
+Span = tuple[Slot, int, int]
+"""A text, and the states of a glob between which it is read."""
+
+
+class Encoder:
+    """Boxes of a shape for the tests of entries, over one alphabet. Each test is worked out once."""
+
+    def __init__(self, shape: Shape, alphabet: Alphabet) -> None:
+        self.shape, self.alphabet = shape, alphabet
+        self._optional = {text.name for text in shape.texts if text.is_optional}
+        self._memo: dict[tuple[tuple[Facet, ...], str, bool], tuple[Box, ...]] = {}
+        self._cells: dict[str, dict[int, int]] = {}
+
+    def boxes(self, test: Test) -> tuple[Box, ...]:
+        """Boxes that together hold what the test holds: any spelling of any of its facets matches."""
+        key = (test.facets, test.pattern, test.is_exact)
+        if key not in self._memo:
+            reading = _Reading(glob_of(test, self.alphabet), self._mapped)
+            found = {
+                box
+                for facet in test.facets
+                for template in self.shape.templates.get(facet, ())
+                for box in self._of_template(reading, template, facet)
+            }
+            if self.shape.cuts and set(test.facets) & set(CUT_FACETS):
+                found |= set(self._of_cuts(reading.glob))
+            self._memo[key] = largest(found)
+        return self._memo[key]
+
+    def name(self, text: str, name: str) -> Box:
+        """The text is exactly this name."""
+        return (Condition(text, Glob(self._letters(name), 0, self.alphabet.full)),)
+
+    def pattern(self, text: str, pattern: str) -> Box:
+        """The text matches the pattern."""
+        return (Condition(text, read_glob(pattern, self.alphabet)),)
+
+    def _of_cuts(self, glob: Glob) -> Iterator[Box]:
+        """Boxes for names that a runtime has cut. They begin as the whole name does, so far as the server goes."""
+        length = min(_KEPT, (glob.loops & -glob.loops).bit_length() - 1 if glob.loops else len(glob.cells))
+        begins = Glob(glob.cells[:length], 1 << length, self.alphabet.full)
+        reading = _Reading(begins, self._mapped)
+        servers = {
+            tuple(condition for condition in box if condition.text == "server")
+            for template in self.shape.templates["item_any"]
+            for box in self._of_template(reading, template, "item_any")
+        }
+        for box in largest(servers):
+            for cut in self.shape.cuts:
+                yield (*box, Condition(cut, glob))
+
+    def _letters(self, text: str) -> list[int]:
+        return [self.alphabet.bit.get(character, 0) for character in text]
+
+    # ------------------------------------------------------------------------------------------ one template
+
+    def _of_template(self, reading: _Reading, template: Template, facet: Facet) -> Iterator[Box]:
+        conditions = tuple(self._conditions(template, facet))
+        for parts, more in self._variants(template):
+            for spans in self._match(reading.glob, 0, parts):
+                read = (Condition(slot.text, reading.part(slot, start, stop)) for slot, start, stop in spans)
+                box = self._tidy((*read, *more, *conditions))
+                if box is not None:
+                    yield box
+
+    def _variants(self, template: Template) -> Iterator[tuple[Template, tuple[Condition, ...]]]:
+        """The template, or where a text may bring its first words along, one variant for each case."""
+        if template not in self.shape.absorbing:
+            yield template, ()
+            return
+        first, slot = template[0], template[1]
+        assert isinstance(first, str)
+        assert isinstance(slot, Slot)
+        begins = Glob(self._letters(first), 1 << len(first), self.alphabet.full)
+        brought = Glob([self._mapped(slot.way, cell) for cell in begins.cells], begins.loops, self.alphabet.full)
+        yield template[1:], (Condition(slot.text, brought),)
+        yield template, (Condition(slot.text, brought, is_not=True),)
+
+    def _conditions(self, template: Template, facet: Facet) -> Iterator[Condition]:
+        """When a spelling is there at all."""
+        if len(template) > 1 and Slot("category") in template:
+            yield Condition("category", read_glob("?*", self.alphabet))
+        if facet not in ("item", "full"):
+            return
+        for before, joint in pairwise(template):
+            if isinstance(before, Slot) and isinstance(joint, str):
+                after = template[-1]
+                assert isinstance(after, Slot)
+                never = [(before, f"*{joint}*")]
+                if facet == "full":
+                    never += [(before, f"*{joint[0]}"), (after, f"*{joint}*"), (after, f"{joint[-1]}*")]
+                for slot, pattern in never:
+                    yield Condition(slot.text, read_glob(pattern, self.alphabet), is_not=True)
+
+    def _match(self, glob: Glob, start: int, parts: Sequence[str | Slot]) -> Iterator[tuple[Span, ...]]:
+        """Every way for the glob, read from a state on, to match the parts: where each text is read."""
+        end = len(glob.cells)
+        if not parts:
+            if start == end:
+                yield ()
+            return
+        first, rest = parts[0], parts[1:]
+        if isinstance(first, str):
+            for at in bits(glob.states_after(self._letters(first), start)):
+                yield from self._match(glob, at, rest)
+        elif not rest:
+            yield ((first, start, end),)
+        else:
+            joint = rest[0]
+            assert isinstance(joint, str)
+            letters = self._letters(joint)
+            for cut in bits((glob.row(letters[0]) | glob.loops) >> start << start):
+                for at in bits(glob.states_after(letters, cut)):
+                    for spans in self._match(glob, at, rest[1:]):
+                        yield ((first, start, cut), *spans)
+
+    def _mapped(self, way: str, cell: int) -> int:
+        """The letters whose image lies in the cell."""
+        if way == PLAIN:
+            return cell
+        known = self._cells.setdefault(way, {})
+        if cell not in known:
+            known[cell] = self.alphabet.mapped(cell, lambda character: image(character, way))
+        return known[cell]
+
+    def _tidy(self, box: Box) -> Box | None:
+        """The box without conditions that always hold; None when one never does."""
+        kept: dict[Condition, None] = {}
+        for condition in box:
+            if condition.is_not and condition.glob.is_empty:
+                continue
+            if condition.glob.is_empty or (condition.is_not and condition.glob.is_all):
+                return None
+            if condition.is_not or not condition.glob.is_all or condition.text in self._optional:
+                kept[condition] = None
+        return tuple(kept)
+
+
+class _Reading:
+    """A glob, and its parts as each way to clean a name sees them; every part is made once."""
+
+    def __init__(self, glob: Glob, mapped: Callable[[str, int], int]) -> None:
+        self.glob = glob
+        self._mapped = mapped
+        self._cells: dict[str, tuple[int, ...]] = {}
+        self._parts: dict[tuple[str, int, int], Glob] = {}
+
+    def part(self, slot: Slot, start: int, stop: int) -> Glob:
+        key = (slot.way, start, stop)
+        if key not in self._parts:
+            if slot.way not in self._cells:
+                self._cells[slot.way] = tuple(self._mapped(slot.way, cell) for cell in self.glob.cells)
+            loops = self.glob.loops >> start & (1 << (stop - start + 1)) - 1
+            self._parts[key] = Glob(self._cells[slot.way][start:stop], loops, self.glob.full)
+        return self._parts[key]
+
+
+def largest(boxes: set[Box]) -> tuple[Box, ...]:
+    """The boxes without those that another holds by its text; where they are very many, all of them."""
+    if len(boxes) > _FEW:
+        return tuple(boxes)
+    kept: list[Box] = []
+    for box in sorted(boxes, key=len):
+        if not any(_within(box, other) for other in kept):
+            kept.append(box)
+    return tuple(kept)
+
+
+def _within(box: Box, other: Box) -> bool:
+    return all(any(_implies(mine, condition) for mine in box) for condition in other)
+
+
+def _implies(one: Condition, other: Condition) -> bool:
+    if one.text != other.text or one.is_not != other.is_not:
+        return False
+    return one.glob.covers(other.glob) if one.is_not else other.glob.covers(one.glob)

@@ -1,0 +1,93 @@
+"""What all questions about two profiles and one family of kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from extgate.analysis.alphabet import Alphabet
+from extgate.analysis.boxes import Box, Condition
+from extgate.analysis.encoding import Encoder
+from extgate.analysis.entries import EntryIndex, glob_of, read_tests
+from extgate.analysis.globs import read_glob
+from extgate.analysis.regions import Atom, Case
+from extgate.analysis.spellings import Shape, apart, family, letters_of, shapes
+from extgate.core.extension import KINDS
+from extgate.core.glob import tokens
+from extgate.core.policy import Entry, Profile, Rule
+
+ARGUMENT = "argument:"
+"""Before the name of an argument, where it stands among the texts of a thing."""
+
+PLAIN_URIS = (("item", "*[%.\\]*"),)
+"""What is left out where URIs are wanted that can be written in one way only."""
+
+_HEAD = 3  # letters at a pattern's beginning that tell which others are near
+
+
+def rules_for(profile: Profile, kind: str) -> Iterator[Rule]:
+    """The rules of all layers that speak of a kind."""
+    return (rule for policy in profile.policies for rule in policy.rules if kind in rule.kinds)
+
+
+class Ground:
+    """What all questions about two profiles and one family of kinds have in common: letters, and boxes once made."""
+
+    def __init__(self, old: Profile, new: Profile, kind: str) -> None:
+        kinds = [name for name in KINDS if family(name) == family(kind)]
+        rules = {id(rule): rule for side in (old, new) for name in kinds for rule in rules_for(side, name)}
+        entries = [entry for rule in rules.values() for entry in rule.entries]
+        when = [test for rule in rules.values() for test in rule.when]
+        never = [pattern for world, _ in shapes(kind) for _, pattern in (*world.never, *PLAIN_URIS)]
+        names = [name for world, _ in shapes(kind) for found in world.one_of.values() for name in found]
+        read = [*read_tests(test for entry in entries for test in entry.tests), *map(tokens, never)]
+        read += [tokens(test.pattern) for test in when]
+        self.alphabet = Alphabet(read, apart=apart, also=letters_of(kind) + "".join(names))
+        self.arguments = sorted({ARGUMENT + test.name for test in when})
+        self._encoders: dict[int, tuple[Shape, Encoder]] = {}
+        self._indexes: dict[frozenset[Atom], EntryIndex] = {}
+        self._boxes: dict[tuple[int, Entry], list[Box]] = {}
+        self._heads: dict[Entry, tuple[int, ...]] = {}
+
+    def encoder(self, shape: Shape) -> Encoder:
+        return self._encoders.setdefault(id(shape), (shape, Encoder(shape, self.alphabet)))[1]
+
+    def index(self, atoms: frozenset[Atom]) -> EntryIndex:
+        if atoms not in self._indexes:
+            entries = [entry for atom in atoms if not atom.when for entry in atom.entries or ()]
+            self._indexes[atoms] = EntryIndex(entries, self.alphabet)
+        return self._indexes[atoms]
+
+    def boxes(self, atom: Atom, shape: Shape) -> list[Box]:
+        """Boxes that together hold what the atom does."""
+        if atom.entries is None:
+            return [tuple(Condition(ARGUMENT + t.name, read_glob(t.pattern, self.alphabet)) for t in atom.when)]
+        return list(dict.fromkeys(box for entry in atom.entries for box in self.entry_boxes(entry, shape)))
+
+    def entry_boxes(self, entry: Entry, shape: Shape) -> list[Box]:
+        """A box for every way in which all tests of the entry can hold."""
+        key = (id(shape), entry)
+        if key not in self._boxes:
+            encoder = self.encoder(shape)
+            found = product(*(encoder.boxes(test) for test in entry.tests))
+            self._boxes[key] = [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
+        return self._boxes[key]
+
+    def near(self, case: Case) -> dict[Entry, None]:
+        """Entries outside that by their first letters may hold something of the case; others may matter as well."""
+        inside = [self._head(entry) for atom in case.inside for entry in atom.entries or ()]
+        outside = (entry for atom in case.outside if not atom.when for entry in atom.entries or ())
+        heads = set(inside)
+        return {entry: None for entry in outside if any(_meet(self._head(entry), head) for head in heads)}
+
+    def _head(self, entry: Entry) -> tuple[int, ...]:
+        """What a name must begin with, in letters: of the entry's longest pattern, at most three."""
+        if entry not in self._heads:
+            glob = glob_of(max(entry.tests, key=lambda test: len(test.pattern)), self.alphabet)
+            first = (glob.loops & -glob.loops).bit_length() - 1 if glob.loops else len(glob.cells)
+            self._heads[entry] = glob.cells[: min(first, _HEAD)]
+        return self._heads[entry]
+
+
+def _meet(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return all(a & b for a, b in zip(one, other, strict=False))

@@ -1,0 +1,234 @@
+"""One direction of one kind: is there a thing that one profile answers more leniently than another?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Literal
+
+from extgate.analysis.boxes import Found, Search, Text, Words
+from extgate.analysis.budget import Meter
+from extgate.analysis.ground import ARGUMENT, PLAIN_URIS, Ground, rules_for
+from extgate.analysis.regions import Atom, Case, both, cases, negated, region
+from extgate.analysis.spellings import Shape, shapes
+from extgate.analysis.suggest import suggestions
+from extgate.analysis.worlds import Values, World
+from extgate.core.decide import CompiledProfile, Verdict, holds, judge
+from extgate.core.extension import Extension
+from extgate.core.names import Facet, Naming
+from extgate.core.patterns import matches
+from extgate.core.policy import STRICTNESS, Effect, Entry, Profile, Rule
+
+Direction = Literal["wider", "narrower"]
+Arguments = Mapping[str, Any]
+
+_SHORT = {"server": 20, "item": 30}
+"""Names of at most so many characters are cut by no runtime."""
+_TRIED, _TRIAL = 600, 10  # things tried in one world before a search, and what each trial costs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """A thing that two profiles answer differently, and their answers. beside: what is installed with it where that
+    counts. arguments: of the call that tells them apart; None: the thing itself does."""
+
+    extension: Extension
+    before: Verdict
+    after: Verdict
+    beside: tuple[Extension, ...] = ()
+    arguments: Arguments | None = None
+
+
+class Hunt:
+    def __init__(
+        self, old: Profile, new: Profile, kind: str, direction: Direction, meter: Meter, ground: Ground
+    ) -> None:
+        self.lenient, self.strict = (new, old) if direction == "wider" else (old, new)
+        self.kind, self.direction, self.meter, self.ground = kind, direction, meter, ground
+        self.before, self.after = CompiledProfile(old), CompiledProfile(new)
+        self.doubt = ""
+
+    def answer(self) -> Witness | None:
+        rules = [*rules_for(self.lenient, self.kind), *rules_for(self.strict, self.kind)]
+        has_arguments = any(rule.when for rule in rules)
+        for of_calls in (False, True) if has_arguments else (False,):
+            for most in _steps(self.lenient, self.strict, rules):
+                there = region(self.lenient, self.kind, most, of_calls=of_calls)
+                here = region(self.strict, self.kind, most, of_calls=of_calls)
+                witness = self._hunt(cases(both(there, negated(here))), of_calls) if there != here else None
+                if witness:
+                    return witness
+        return None
+
+    # ------------------------------------------------------------------------------------------ one formula
+
+    def _hunt(self, found: Sequence[Case], of_calls: bool) -> Witness | None:
+        """Cases of one formula, searched world by world."""
+        opened = [case for one in found if (case := self._opened(one)) is not None]
+        witness = None if of_calls else self._suggested(opened)
+        if witness:
+            return witness
+        seen = set()
+        facets = sorted({f for case in opened for atom in (*case.inside, *case.outside) for f in _facets(atom)})
+        for world, shape in shapes(self.kind) if opened else ():
+            key = (shape.texts, tuple(shape.templates.get(facet) for facet in facets), len(world.never))
+            if key in seen:
+                continue
+            seen.add(key)
+            witness, is_sure = self._in_world(world, shape, opened, of_calls)
+            if witness is None and not is_sure and shape.cuts:
+                witness, _ = self._in_world(*_tame(world, shape), opened, of_calls)
+            if witness:
+                return witness
+            if not is_sure:
+                self.doubt = "they may differ, but no thing that could be made shows it"
+        return None
+
+    def _opened(self, case: Case) -> Case | None:
+        """The case without entries that the lists outside hold anyway; None when nothing is left."""
+        index = self.ground.index(case.outside)
+        inside = set()
+        for atom in case.inside:
+            self.meter.spend(1 + len(atom.entries or ()))
+            if atom.entries is not None:
+                left = tuple(e for e in atom.entries if next(index.covering(e), None) is None)
+                if not left:
+                    return None
+                atom = replace(atom, entries=left)
+            inside.add(atom)
+        return Case(frozenset(inside), case.outside)
+
+    def _suggested(self, opened: Sequence[Case]) -> Witness | None:
+        """A witness among the things that the lists themselves speak of."""
+        entries = {entry: None for case in opened for atom in case.inside for entry in atom.entries or ()}
+        for world, shape in shapes(self.kind) if opened else ():
+            for values in islice(suggestions(entries, shape, self.ground.alphabet), _TRIED):
+                self.meter.spend(_TRIAL)
+                witness = self._witness(world, values, of_calls=False) if _fits(world, values) else None
+                if witness:
+                    return witness
+        return None
+
+    def _in_world(
+        self, world: World, shape: Shape, opened: Sequence[Case], of_calls: bool
+    ) -> tuple[Witness | None, bool]:
+        """The witness of one world, and whether none means that there is none."""
+        best, is_sure = None, True
+        for case in opened:
+            best, is_exact = self._in_case(world, shape, case, of_calls, best)
+            is_sure = is_sure and is_exact
+        return (self._witness(world, self._spelled(best.words), of_calls) if best else None), is_sure
+
+    def _in_case(
+        self, world: World, shape: Shape, case: Case, of_calls: bool, best: Found | None
+    ) -> tuple[Found | None, bool]:
+        """The best witness so far, or a shorter one of this case; forbidden entries are brought in as they matter."""
+        ground = self.ground
+        encoder = ground.encoder(shape)
+        names = ground.arguments if of_calls else []
+        texts = (*shape.texts, *(Text(name=name, min_length=0, is_optional=True) for name in names))
+        fixed = [encoder.pattern(text, pattern) for text, pattern in world.never]
+        fixed += [box for atom in case.outside if atom.when for box in ground.boxes(atom, shape)]
+        unions = [[encoder.name(text, name) for name in found] for text, found in world.one_of.items()]
+        unions += [ground.boxes(atom, shape) for atom in case.inside]
+        used = ground.near(case)
+
+        def accept(words: Words) -> bool:
+            values = self._spelled(words)
+            if self._witness(world, values, of_calls):
+                return True
+            missed = [entry for entry in _holding(world, values, case.outside) if entry not in used]
+            if missed:
+                raise _Missed(missed)
+            return False
+
+        while True:
+            self.meter.spend(1 + len(used))
+            boxes = [box for entry in used for box in ground.entry_boxes(entry, shape)]
+            search = Search(texts, [*fixed, *boxes], ground.alphabet, self.meter, accept)
+            try:
+                return search.find(unions, best), not search.rejected
+            except _Missed as error:
+                used |= dict.fromkeys(error.entries)
+
+    def _spelled(self, words: Words) -> Values:
+        return {name: self.ground.alphabet.spell(word) for name, word in words.items()}
+
+    def _witness(self, world: World, values: Values, of_calls: bool) -> Witness | None:
+        """The thing that the values describe, when the profiles really differ on it in this direction."""
+        arguments = _arguments(values) if of_calls else None
+        if of_calls and arguments is None:
+            return None
+        ext, beside = world.build(values)
+        naming = Naming((ext, *beside))
+        before, after = (judge(side, naming, ext, arguments) for side in (self.before, self.after))
+        gain = _rank(before) - _rank(after)
+        if not gain or (gain > 0) != (self.direction == "wider"):
+            return None
+        return Witness(extension=ext, before=before, after=after, beside=beside, arguments=arguments)
+
+
+class _Missed(Exception):
+    """A thing was offered as a witness that these entries hold, which nobody had looked at yet."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.entries = entries
+
+
+def _holding(world: World, values: Values, atoms: Iterable[Atom]) -> list[Entry]:
+    ext, beside = world.build(values)
+    facets = Naming((ext, *beside)).of(ext)
+    entries = (entry for atom in atoms for entry in atom.entries or ())
+    return [entry for entry in entries if all(holds(test, facets) for test in entry.tests)]
+
+
+def _fits(world: World, values: Values) -> bool:
+    """Whether there is such a thing in the world."""
+    return not any(matches(values[text], pattern) for text, pattern in world.never) and all(
+        values[text] in names for text, names in world.one_of.items()
+    )
+
+
+def _facets(atom: Atom) -> Iterator[Facet]:
+    return (facet for entry in atom.entries or () for test in entry.tests for facet in test.facets)
+
+
+def _tame(world: World, shape: Shape) -> tuple[World, Shape]:
+    """The world over names that no runtime cuts, and URIs that are written in one way."""
+    texts = tuple(replace(text, max_length=_SHORT[text.name]) for text in shape.texts if text.name not in shape.cuts)
+    return replace(world, never=(*world.never, *PLAIN_URIS)), replace(shape, texts=texts, cuts=())
+
+
+def _rank(verdict: Verdict) -> int:
+    return STRICTNESS[verdict.effect or "deny"]
+
+
+def _steps(one: Profile, other: Profile, rules: Sequence[Rule]) -> tuple[Effect, ...]:
+    effects = {rule.effect for rule in rules} | {policy.default for side in (one, other) for policy in side.policies}
+    return ("allow", "ask") if "ask" in effects else ("allow",)
+
+
+def _arguments(values: Values) -> dict[str, Any] | None:
+    """Arguments of a call in which each named one has its text; None where there can be none such."""
+    given = {name.removeprefix(ARGUMENT): text for name, text in values.items() if name.startswith(ARGUMENT)}
+    whole = given.pop("", None)
+    found: dict[str, Any] = {}
+    if whole is not None:
+        try:
+            found = json.loads(whole)
+        except ValueError:
+            return None
+        if not isinstance(found, dict):
+            return None
+    for path, text in given.items():
+        *outer, last = path.split(".")
+        place = found
+        for part in outer:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                return None
+        place[last] = text
+    return found

@@ -1,0 +1,80 @@
+"""Two profiles, kind by kind: what does one let through that the other does not?
+
+Every witness is confirmed by `core/decide.py` before it is told. Equality is told only where no thing of any world can
+differ; what neither settles is undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from extgate.analysis.budget import WORK, BudgetSpent, Meter
+from extgate.analysis.ground import Ground
+from extgate.analysis.hunt import Direction, Hunt, Witness
+from extgate.analysis.spellings import family
+from extgate.core.extension import KINDS
+from extgate.core.policy import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One direction: a witness, or none; when nothing was decided, `undecided` says why. spent: units of work."""
+
+    witness: Witness | None = None
+    undecided: str = ""
+    spent: int = 0
+
+
+def differing(
+    old: Profile, new: Profile, kind: str, direction: Direction, *, budget: int = WORK, ground: Ground | None = None
+) -> Outcome:
+    """Something of a kind that `new` answers more leniently than `old` (`wider`), or more strictly (`narrower`).
+
+    ground: that of these profiles and this kind, made before.
+    """
+    meter = Meter(budget)
+    question = Hunt(old, new, kind, direction, meter, ground or Ground(old, new, kind))
+    try:
+        witness = question.answer()
+    except BudgetSpent as error:
+        return Outcome(undecided=error.message, spent=meter.spent)
+    if witness is None and question.doubt:
+        return Outcome(undecided=question.doubt, spent=meter.spent)
+    return Outcome(witness=witness, spent=meter.spent)
+
+
+# ---------------------------------------------------------------------------------------------- all kinds
+
+Verdicts = Literal["equal", "wider", "narrower", "both", "undecided"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One kind under two profiles: what the new one gains and what it loses."""
+
+    kind: str
+    wider: Outcome
+    narrower: Outcome
+
+    @property
+    def verdict(self) -> Verdicts:
+        """What is sure. A direction that is undecided shows in its own outcome."""
+        if self.wider.witness and self.narrower.witness:
+            return "both"
+        if self.wider.witness or self.narrower.witness:
+            return "wider" if self.wider.witness else "narrower"
+        return "undecided" if self.wider.undecided or self.narrower.undecided else "equal"
+
+
+def compare(old: Profile, new: Profile, *, kinds: Iterable[str] = tuple(KINDS), budget: int = WORK) -> list[Comparison]:
+    """Each kind over all things that there could be. budget: units of work for one direction of one kind."""
+    grounds: dict[str, Ground] = {}
+    found = []
+    for kind in kinds:
+        ground = grounds.setdefault(family(kind), Ground(old, new, kind))
+        wider = differing(old, new, kind, "wider", budget=budget, ground=ground)
+        narrower = differing(old, new, kind, "narrower", budget=budget, ground=ground)
+        found.append(Comparison(kind=kind, wider=wider, narrower=narrower))
+    return found

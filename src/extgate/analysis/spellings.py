@@ -1,0 +1,153 @@
+"""How the things of a world are spelled: what stands around their texts, and what becomes of each character.
+
+It is learned from `core/names.py` itself: things with marked texts are named, and the rest is read off around and
+between the marks. So a new wire name is known here at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from extgate.analysis.alphabet import READABLE
+from extgate.analysis.boxes import Text
+from extgate.analysis.worlds import World, worlds
+from extgate.core.extension import KINDS
+from extgate.core.names import Facet, Naming
+
+_MARKS = ("Qq", "Ww", "Zz", "Yy", "Kk", "Jj")
+PLAIN = ".é-! :~"
+"""Characters that the known ways to clean a name treat differently. What becomes of them is the way's name; where they
+stay as they are, nothing is cleaned."""
+
+CUTS = tuple(f"cut{at}" for at in (1, 2, 3))
+"""Stand-ins for what runtimes make of names that are too long for them: they may be anything."""
+CUT_FACETS: tuple[Facet, ...] = ("any", "item_any")
+CUT_TO = (63, 64)
+"""Characters that a name has once it is cut: the fewest and the most."""
+
+
+class Slot(NamedTuple):
+    """A text within a spelling. way: what became of the probe's characters, which names the way it is cleaned."""
+
+    text: str
+    way: str = PLAIN
+
+
+Template = tuple[str | Slot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a world's things are spelled: templates by facet. absorbing: those that do not repeat their first words."""
+
+    templates: Mapping[Facet, tuple[Template, ...]]
+    absorbing: frozenset[Template]
+    texts: tuple[Text, ...]
+    cuts: tuple[str, ...] = ()
+
+
+@cache
+def _shape(kind: str, at: int) -> Shape:
+    return _learned(worlds(kind)[at])
+
+
+def family(kind: str) -> str:
+    """The kind whose things are spelled in the same way: one for all that servers offer."""
+    return "mcp_tool" if KINDS[kind].is_mcp else kind
+
+
+def shapes(kind: str) -> Iterator[tuple[World, Shape]]:
+    """Each world of a kind with its shape."""
+    return ((world, _shape(family(kind), at)) for at, world in enumerate(worlds(kind)))
+
+
+def _marked(world: World, character: str, before: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {
+        text.name: (before or {}).get(text.name, "") + mark[0] + PLAIN + character + mark[1]
+        for text, mark in zip(world.texts, _MARKS, strict=False)
+    }
+
+
+def _spellings(world: World, values: Mapping[str, str]) -> Mapping[Facet, tuple[str, ...]]:
+    ext, others = world.build(values)
+    return Naming((ext, *others)).of(ext)
+
+
+def _learned(world: World) -> Shape:
+    found = _spellings(world, _marked(world, "a"))
+    templates = {facet: tuple(_template(world, name) for name in names) for facet, names in found.items()}
+    absorbing = {t for rows in templates.values() for t in rows if _absorbs(world, t)}
+    cuts = CUTS if any(text.name == "server" for text in world.texts) else ()
+    texts = (
+        *world.texts,
+        *(Text(name=cut, min_length=CUT_TO[0], max_length=CUT_TO[1], is_optional=True) for cut in cuts),
+    )
+    return Shape(templates=templates, absorbing=frozenset(absorbing), texts=texts, cuts=cuts)
+
+
+def _template(world: World, name: str) -> Template:
+    texts = {mark[0]: text.name for text, mark in zip(world.texts, _MARKS, strict=False)}
+    parts: list[str | Slot] = []
+    at, width = 0, len(PLAIN)
+    while at < len(name):
+        if name[at] in texts:
+            parts.append(Slot(texts[name[at]], name[at + 1 : at + 1 + width]))
+            at += width + 3
+        else:
+            parts[-1:] = [parts[-1] + name[at]] if parts and isinstance(parts[-1], str) else [*parts[-1:], name[at]]
+            at += 1
+    return tuple(parts)
+
+
+def _absorbs(world: World, template: Template) -> bool:
+    """Whether a text that begins with the template's first words makes them stand there only once."""
+    if len(template) < 2 or not isinstance(template[0], str) or not isinstance(template[1], Slot):
+        return False
+    first, slot = template[0], template[1]
+    names = _spellings(world, _marked(world, "a", {slot.text: first}))
+    twice = (first + first, *template[1:])
+    return twice not in {_template(world, name) for spelled in names.values() for name in spelled}
+
+
+@cache
+def _images(character: str) -> Mapping[str, str]:
+    """What each way to clean a name makes of a character; without a row where it has no single image."""
+    (world,) = worlds("mcp_tool")
+    marks = {mark[0]: mark[1] for mark in _MARKS}
+    width, images = len(PLAIN), {PLAIN: character}
+    for names in _spellings(world, _marked(world, character)).values():
+        for name in names:
+            for at, first in enumerate(name):
+                body = name[at + 1 : at + 1 + width]
+                end = at + 2 + width
+                if first in marks and name[end : end + 1] == marks[first]:
+                    images.setdefault(body, name[end - 1])
+    return images
+
+
+def image(character: str, way: str) -> str:
+    """What a way to clean names makes of a character; empty when that is no single one."""
+    return _images(character).get(way, "")
+
+
+def apart(character: str) -> tuple[tuple[str, str], ...]:
+    """What tells a character apart for spellings: its images, itself left out."""
+    return tuple((way, "" if image == character else image) for way, image in _images(character).items())
+
+
+@cache
+def letters_of(kind: str) -> str:
+    """Characters that spellings of a kind bring in, and those that cleaning leaves behind."""
+    words = {
+        part
+        for _, shape in shapes(kind)
+        for rows in shape.templates.values()
+        for row in rows
+        for part in row
+        if isinstance(part, str)
+    }
+    images = {image for character in READABLE + PLAIN for _, image in apart(character)}
+    return "".join(sorted({*"".join(words), *images}))

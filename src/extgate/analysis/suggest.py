@@ -1,0 +1,69 @@
+"""Things that an entry itself suggests, tried as witnesses before anything is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+
+from extgate.analysis.alphabet import Alphabet
+from extgate.analysis.boxes import guesses
+from extgate.analysis.entries import glob_of
+from extgate.analysis.spellings import PLAIN, Shape, Slot, Template
+from extgate.analysis.worlds import Values
+from extgate.core.policy import Entry, Test
+
+_EACH = 24  # things tried for one entry in one world
+
+
+def suggestions(entries: Iterable[Entry], shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
+    """Texts of things that the entries speak of, the shortest entries first; with no entry, of anything."""
+    anything = {text.name: alphabet.spell((alphabet.fresh,)) for text in shape.texts if text.min_length == 1}
+    anything = {name: word for name, word in anything.items() if name not in _optional(shape)}
+    filler = {text.name: "" for text in shape.texts if not text.min_length} | anything
+    yield filler
+    for entry in sorted(entries, key=lambda entry: sum(len(test.pattern) for test in entry.tests)):
+        parts = [list(_readings(test, shape, alphabet)) for test in entry.tests]
+        for chosen in islice(product(*parts), _EACH):
+            values: dict[str, str] = {}
+            if all(values.setdefault(name, word) == word for part in chosen for name, word in part.items()):
+                yield filler | values
+
+
+def _optional(shape: Shape) -> set[str]:
+    return {text.name for text in shape.texts if text.is_optional}
+
+
+def _readings(test: Test, shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
+    """Texts whose spelling the test matches."""
+    glob = glob_of(test, alphabet)
+    if glob.is_empty:
+        return
+    words = dict.fromkeys(alphabet.spell(letters) for letters in islice(guesses(glob, alphabet), 2))
+    for facet in test.facets:
+        for template in shape.templates.get(facet, ()):
+            for word in words:
+                read = _read(word, template)
+                if read is not None:
+                    yield read
+
+
+def _read(word: str, template: Template) -> dict[str, str] | None:
+    """The texts of a template that make it this word; None where it can't be, or is cleaned first."""
+    found: dict[str, str] = {}
+    parts: Sequence[str | Slot] = template
+    while parts:
+        first, parts = parts[0], parts[1:]
+        if isinstance(first, str):
+            if not word.startswith(first):
+                return None
+            word = word[len(first) :]
+        elif first.way != PLAIN:
+            return None
+        elif not parts:
+            found[first.text], word = word, ""
+        else:
+            found[first.text], joint, word = word.partition(str(parts[0]))
+            if not joint:
+                return None
+            parts = parts[1:]
+    return found if not word and all(found.values()) else None
