@@ -7,7 +7,8 @@ visible sends no instructions. Use: a refused tool answers with an error that th
 subscription or prompt with a protocol error that says why; a completion for something hidden is empty. `server` is the
 configured name, by which policies know it; what a mounted server brings is this server's, under the name that clients
 see. A resource is read only if the inventory of the gate lists it, so keep that fresh: `installed` makes one.
-Background tasks start as calls and are judged as calls. Supported: fastmcp 2.13 up to 4.x.
+Background tasks start as calls and are judged as calls. Supported: fastmcp 3.0 up to 4.x
+(before, a middleware cannot take the instructions of a hidden server away).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fastmcp.server.middleware import Middleware, MiddlewareContext
 from extgate.core.extension import Extension, Inventory, Server
 from extgate.enforce.gate import Gate
 
-_IS_2 = fastmcp.__version__.startswith("2.")
+_ANSWERS_AT_ONCE = fastmcp.__version__.startswith("3.")
 _LISTS = {
     "tools": "mcp_tool",
     "resources": "mcp_resource",
@@ -37,18 +38,13 @@ async def installed(server: FastMCP[Any], name: str) -> Inventory:
     """Everything that the server offers now, unfiltered, as one connected server of this name."""
     found: list[Extension] = []
     for what in _LISTS:
-        if _IS_2:
-            items = (await getattr(server, f"get_{what}")()).values()
-        else:
-            items = await getattr(server, f"list_{what}")(run_middleware=False)
+        items = await getattr(server, f"list_{what}")(run_middleware=False)
         found += [_item(name, what, item) for item in items]
     return Inventory(extensions=tuple(dict.fromkeys(found)), servers=(Server(name=name),))
 
 
 def _item(server: str, what: str, item: Any) -> Extension:
-    """In 2.x a component's name for clients is its `key`; later that is an internal id."""
-    later = {"resources": "uri", "resource_templates": "uri_template"}.get(what, "name")
-    name = getattr(item, "key" if _IS_2 else later)
+    name = getattr(item, {"resources": "uri", "resource_templates": "uri_template"}.get(what, "name"))
     facts = {"template": True} if what == "resource_templates" else {}
     return Extension(kind=_LISTS[what], server=server, name=str(name), description=item.description or "", facts=facts)
 
@@ -79,14 +75,19 @@ class GateMiddleware(Middleware):
         return self._visible("prompts", await call_next(context))
 
     async def on_initialize(self, context: Context, call_next: Any) -> Any:
+        if _ANSWERS_AT_ONCE and not self._is_any_visible():
+            # The result is sent inside of `call_next`, made from these options of the session.
+            context.fastmcp_context.session._init_options.instructions = None  # type: ignore[union-attr]
         return self._without_instructions(await call_next(context))
 
     async def on_discover(self, context: Context, call_next: Any) -> Any:
         return self._without_instructions(await call_next(context))
 
+    def _is_any_visible(self) -> bool:
+        return any(self.gate.is_visible(e) for e in self.gate.inventory.extensions if e.server == self.server)
+
     def _without_instructions(self, result: Any) -> Any:
-        items = [ext for ext in self.gate.inventory.extensions if ext.server == self.server]
-        if any(map(self.gate.is_visible, items)) or result is None:
+        if result is None or self._is_any_visible():
             return result
         if isinstance(result, Mapping):
             return {key: value for key, value in result.items() if key != "instructions"}
@@ -123,7 +124,8 @@ class GateMiddleware(Middleware):
         if context.method == "resources/subscribe":
             await self._readable(str(asked.get("uri")))
         if context.method == "completion/complete" and not self._is_named(asked.get("ref")):
-            return {"completion": {"values": []}}
+            # For a reference that nothing has, the server makes the empty answer of this protocol version itself.
+            context = context.copy(message={**asked, "ref": {"type": "ref/prompt", "name": ""}})
         return await call_next(context)
 
     def _is_named(self, ref: Any) -> bool:
