@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "extgate"
 FILES = sorted(SRC.rglob("*.py"))
-CORE_LINES = 1750
+CORE_LINES = 1800
 """Layout proposes 900. The matcher (law 2, figures of issue 2) takes about 500 of it, requirements with their states
 and the reading of URIs the rest of what is over; both are decisions, so they stay in the core. The gateway's names are
 there because one module alone may join names."""

@@ -30,7 +30,7 @@ def cases(file: str) -> list[Any]:
     return [
         pytest.param(case, id=f"{row['id']}-{number}" if number else row["id"])
         for row in rows(file)
-        if row.get("applies", True)
+        if row.get("applies", True) and row.get("reader") != "native"  # those are in test_runtime_cases.py
         for number, case in enumerate(row.get("cases", [row]))
     ]
 

@@ -35,9 +35,7 @@ class Document:
     def of_bytes(path: str, data: bytes) -> Document:
         """A document from a file's bytes. Raises DocumentError when they are not UTF-8 or too many."""
         if len(data) > MAX_CHARS:
-            raise DocumentError(
-                f"holds more than {MAX_CHARS:,} bytes", file=path, fix="split the file"
-            )
+            raise DocumentError(f"holds more than {MAX_CHARS:,} bytes", file=path, fix="split the file")
         try:
             return Document(path=path, text=data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
+from typing import Protocol
 
 from extgate.core.policy import Policy
-from extgate.dialects import patterns, profile
+from extgate.dialects import claude_code, codex, gemini, hermes, opencode, patterns, profile
 from extgate.dialects.document import Document
 from extgate.errors import DialectError
 
@@ -15,6 +16,22 @@ AGENT_FILES: dict[str, Callable[[Sequence[Document]], Policy]] = {
     patterns.NAME: patterns.read,
 }
 """Readers of a single agent's file, by the dialect's name."""
+
+
+class Native(Protocol):
+    """A runtime's own files: what each of its reader modules offers."""
+
+    NAME: str
+    FILES: tuple[str, ...]
+    USER_FILES: tuple[str, ...]
+    MANAGED_FILES: tuple[str, ...]
+
+    def agents(self, documents: Sequence[Document]) -> tuple[str, ...]: ...
+    def read(self, documents: Sequence[Document], agent: str = "main", *, version: str = "") -> Policy: ...
+
+
+NATIVE: dict[str, Native] = {module.NAME: module for module in (claude_code, opencode, hermes, codex, gemini)}
+"""Runtimes whose own files are read, by name."""
 
 
 def dialect_of(document: Document) -> str:
