@@ -2,7 +2,7 @@
 
 tools: names that it offers. calls: a file to which each call is appended as a JSON line. grow: a tool whose call
 adds `grown` to its tools, which it says. die: a tool on which it ends. mute: a tool after which it never answers.
-gate: a file that must be there when it starts, or it ends with code 3.
+gate: a file that must be there when it starts, or it ends with code 3. silent: no call is ever answered.
 """
 
 import json
@@ -53,6 +53,8 @@ def main():
         if "id" not in message or is_mute:
             continue
         result = answer(message["method"], message.get("params") or {})
+        if flags.get("silent") and message["method"] == "tools/call":
+            continue
         if result is None:
             say({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
         else:

@@ -167,12 +167,14 @@ class _Tended:
         self.host, self.spec = host, spec
         self.settled, self._wake = asyncio.Event(), asyncio.Event()
         self._raw: Any = None
+        self._over = asyncio.Event()
         self._is_grown = False
         self.held = Held(server=_server(spec, "configured"))
         self._task = asyncio.ensure_future(self._hold(is_on))
 
     async def end(self) -> None:
         """Ends the server; returns when it is gone."""
+        self._over.set()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -181,14 +183,24 @@ class _Tended:
             error = f": {self.held.server.error}" if self.held.server.error else ""
             raise ServerError(f"the server `{show(self.spec.name)}` is {self.held.server.state}{error}")
         try:
-            async with asyncio.timeout(CALL_S):
-                result = await _call_tool(_sdk(), self._raw, tool, arguments)
-        except TimeoutError:
-            raise ServerError(f"`{show(tool)}` gave no answer within {CALL_S:g} s") from None
+            result = await self._before_it_ends(_call_tool(_sdk(), self._raw, tool, arguments), tool)
         except RefusedError as error:
             raise ServerError(f"`{show(self.spec.name)}` refused `{show(tool)}`: {show(str(error))}") from None
         self.host.on_heard(self.spec.name)
         return result
+
+    async def _before_it_ends(self, work: Coroutine[Any, Any, T], tool: str) -> T:
+        """The result of the work, which is given up with its session: SDK 1 lets a call wait for ever."""
+        asked, over = asyncio.ensure_future(work), asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait({asked, over}, timeout=CALL_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+            is_answered = not asked.cancel()
+        if not is_answered:
+            why = "ended during it" if self._over.is_set() else f"gave no answer within {CALL_S:g} s"
+            raise ServerError(f"`{show(self.spec.name)}` refused `{show(tool)}`: it {why}")
+        return asked.result()
 
     # ------------------------------------------------------------------------------------------ the task
 
@@ -209,10 +221,12 @@ class _Tended:
         while True:
             watch = _LiveWatch(self.spec, self._wake)
             self._wake.clear()
+            self._over = asyncio.Event()
             # Whatever a server or the SDK raises comes back as a value: it is this server's failure and nobody else's.
             (result,) = await asyncio.gather(self._live(watch), return_exceptions=True)
             was_connected = self.held.server.state == "connected"
             self._raw = None
+            self._over.set()
             error = watch.explain(watch.reason or _why(result, watch))
             found = _note(self.spec, "EG310", f"failed: {error}")
             self._become(Held(server=_server(self.spec, "failed", error=error), findings=(found,)))

@@ -121,6 +121,14 @@ def test_a_call_during_which_the_server_dies_is_an_error_in_words() -> None:
             servers.call("demo", "quit", {}).result(WAIT_S)
 
 
+def test_a_call_during_which_the_server_is_turned_off_is_given_up() -> None:
+    with live(spec(tools=["sulk"], mute="sulk", silent=True)) as (servers, _):
+        waiting = servers.call("demo", "sulk", {})
+        servers.switch("demo", is_on=False).result(WAIT_S)
+        with pytest.raises(ServerError, match="ended during it|refused|is disabled"):
+            waiting.result(WAIT_S)
+
+
 def test_an_unknown_server_or_tool_is_an_error_in_words() -> None:
     with live(spec()) as (servers, _):
         with pytest.raises(ServerError, match="`ghost` is not configured"):
