@@ -13,19 +13,20 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from extgate import __version__
-from extgate.core.extension import Extension, Finding, Server
 from extgate.core.names import show
 from extgate.discover.mcp_definitions import Definitions
 from extgate.discover.mcp_http import http_streams
 from extgate.discover.mcp_sdk import Hello, RefusedError, Sdk, Session, Streams
-from extgate.discover.mcp_servers import _all_lists, _note, _offer, _reason, _sdk, _server
+from extgate.discover.mcp_servers import Held, all_lists, installed_sdk, note_on, offering, reason_of, server_of
 from extgate.discover.mcp_stdio import stdio_streams
 from extgate.discover.mcp_watch import Limits, ServerError, Watch
 from extgate.discover.server_config import ServerSpec
+
+__all__ = ["CALL_S", "Held", "LiveServers"]
 
 CALL_S = 600.0
 """How long one tool may take, in seconds."""
@@ -34,15 +35,6 @@ _LIVE = Limits(total_bytes=2**62, messages=2**62)
 """A session lives as long as it is used; each message is bounded all the same."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """One server as it is now, with what it offers, and what was found wrong with it."""
-
-    server: Server
-    extensions: tuple[Extension, ...] = ()
-    findings: tuple[Finding, ...] = ()
 
 
 class LiveServers:
@@ -169,7 +161,7 @@ class _Tended:
         self._raw: Any = None
         self._over = asyncio.Event()
         self._is_grown = False
-        self.held = Held(server=_server(spec, "configured"))
+        self.held = Held(server=server_of(spec, "configured"))
         self._task = asyncio.ensure_future(self._hold(is_on))
 
     async def end(self) -> None:
@@ -183,7 +175,7 @@ class _Tended:
             error = f": {self.held.server.error}" if self.held.server.error else ""
             raise ServerError(f"the server `{show(self.spec.name)}` is {self.held.server.state}{error}")
         try:
-            result = await self._before_it_ends(_call_tool(_sdk(), self._raw, tool, arguments), tool)
+            result = await self._before_it_ends(_call_tool(installed_sdk(), self._raw, tool, arguments), tool)
         except RefusedError as error:
             raise ServerError(f"`{show(self.spec.name)}` refused `{show(tool)}`: {show(str(error))}") from None
         self.host.on_heard(self.spec.name)
@@ -207,12 +199,12 @@ class _Tended:
     async def _hold(self, is_on: bool) -> None:
         spec = self.spec
         if spec.is_disabled or not is_on:
-            self._become(Held(server=_server(spec, "disabled")))
+            self._become(Held(server=server_of(spec, "disabled")))
         elif spec.error is not None:
-            self._become(Held(server=_server(spec, "failed", error=spec.error)))
+            self._become(Held(server=server_of(spec, "failed", error=spec.error)))
         elif not self.host.trusted(spec):
-            found = _note(spec, "EG316", f"asks for `{spec.shown or spec.command or spec.url}`")
-            self._become(Held(server=_server(spec, "untrusted"), findings=(found,)))
+            found = note_on(spec, "EG316", f"asks for `{spec.shown or spec.command or spec.url}`")
+            self._become(Held(server=server_of(spec, "untrusted"), findings=(found,)))
         else:
             await self._hold_open()
 
@@ -228,8 +220,8 @@ class _Tended:
             self._raw = None
             self._over.set()
             error = watch.explain(watch.reason or _why(result, watch))
-            found = _note(self.spec, "EG310", f"failed: {error}")
-            self._become(Held(server=_server(self.spec, "failed", error=error), findings=(found,)))
+            found = note_on(self.spec, "EG310", f"failed: {error}")
+            self._become(Held(server=server_of(self.spec, "failed", error=error), findings=(found,)))
             failures = 0 if was_connected else failures + 1
             await asyncio.sleep(self.host.retry_s[min(failures, len(self.host.retry_s) - 1)])
 
@@ -237,7 +229,7 @@ class _Tended:
         """Starts the server and stays until it is lost, which is raised."""
         import anyio
 
-        sdk = _sdk()
+        sdk = installed_sdk()
         with anyio.move_on_after(self.host.timeout_s) as scope:
             watch.scope = scope
             async with self._streams(sdk, watch) as streams, self._open(sdk, streams) as raw:
@@ -272,13 +264,11 @@ class _Tended:
     async def _list(self, session: Session, hello: Hello, watch: Watch) -> None:
         """Asks for every list that the server has; it is connected when all have come."""
         self._is_grown = False
-        lists, notes = await _all_lists(self.spec, session, hello, watch)
+        lists, notes = await all_lists(self.spec, session, hello, watch)
         about = {"version": hello.version, "protocol": hello.protocol}
-        outcome = _offer(
-            self.spec, "connected", Definitions(lists=lists, instructions=hello.instructions, about=about), notes
-        )
+        definitions = Definitions(lists=lists, instructions=hello.instructions, about=about)
         self.host.on_heard(self.spec.name)
-        self._become(Held(server=outcome.server, extensions=outcome.extensions, findings=outcome.findings))
+        self._become(offering(self.spec, "connected", definitions, notes))
 
     async def _tend(self, session: Session, hello: Hello, watch: _LiveWatch) -> None:
         """Waits for news or for the time to ping, and answers to it. Raises ServerError when the server does not."""
@@ -291,10 +281,10 @@ class _Tended:
             return
         watch.phase, most_s = ("list", self.host.timeout_s) if self._is_grown else ("ping", self.host.ping_s)
         with anyio.move_on_after(most_s) as scope:
-            await (self._list(session, hello, watch) if self._is_grown else _ping(_sdk(), self._raw))
+            await (self._list(session, hello, watch) if self._is_grown else _ping(installed_sdk(), self._raw))
         if scope.cancelled_caught:
             error = f"no answer to `{watch.phase}` within {most_s:g} s"
-            self._become(Held(server=_server(self.spec, "failed", error=error)))  # ending it may take a while
+            self._become(Held(server=server_of(self.spec, "failed", error=error)))  # ending it may take a while
             raise ServerError(error)
         self.host.on_heard(self.spec.name)
 
@@ -307,7 +297,7 @@ class _Tended:
 
 
 def _why(result: object, watch: Watch) -> str:
-    return _reason(result, watch) if isinstance(result, BaseException) else "ended"
+    return reason_of(result, watch) if isinstance(result, BaseException) else "ended"
 
 
 async def _ping(sdk: Sdk, raw: Any) -> None:

@@ -130,7 +130,9 @@ async def _ended_by_signals(work: Coroutine[Any, Any, Probed]) -> Probed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class Held:
+    """One server as it is now, with what it offers, and what was found wrong with it."""
+
     server: Server
     extensions: tuple[Extension, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -151,13 +153,13 @@ class _Job:
     total: int
     done: int = 0
 
-    async def run(self, specs: Sequence[ServerSpec]) -> list[_Outcome]:
+    async def run(self, specs: Sequence[ServerSpec]) -> list[Held]:
         slots = asyncio.Semaphore(self.limits.concurrent)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._one(spec, slots)) for spec in specs]
         return [task.result() for task in tasks]
 
-    async def _one(self, spec: ServerSpec, slots: asyncio.Semaphore) -> _Outcome:
+    async def _one(self, spec: ServerSpec, slots: asyncio.Semaphore) -> Held:
         outcome = self._unstarted(spec)
         if outcome is None:
             async with slots:
@@ -167,36 +169,36 @@ class _Job:
         self.tell(Progress(server=spec.name, state=server.state, done=self.done, total=self.total, error=server.error))
         return outcome
 
-    def _unstarted(self, spec: ServerSpec) -> _Outcome | None:
+    def _unstarted(self, spec: ServerSpec) -> Held | None:
         """The outcome of a server that is not to be started; None for one that is."""
         if spec.is_disabled:
-            return _Outcome(server=_server(spec, "disabled"))
+            return Held(server=server_of(spec, "disabled"))
         if spec.error is not None:  # its finding came with the file
-            return _Outcome(server=_server(spec, "failed", error=spec.error))
+            return Held(server=server_of(spec, "failed", error=spec.error))
         if not self.trusted(spec):
-            return _Outcome(
-                server=_server(spec, "untrusted"),
-                findings=(_note(spec, "EG316", f"asks for `{spec.shown or spec.command or spec.url}`"),),
+            return Held(
+                server=server_of(spec, "untrusted"),
+                findings=(note_on(spec, "EG316", f"asks for `{spec.shown or spec.command or spec.url}`"),),
             )
         return None if self.cache is None or self.is_live(spec) else self._cached(spec, self.cache)
 
-    def _cached(self, spec: ServerSpec, folder: Path) -> _Outcome | None:
+    def _cached(self, spec: ServerSpec, folder: Path) -> Held | None:
         definitions = cached(folder, spec, now=self.now(), age_s=self.limits.cache_age_s)
-        return None if definitions is None else _offer(spec, "configured", definitions)
+        return None if definitions is None else offering(spec, "configured", definitions)
 
-    async def _started(self, spec: ServerSpec) -> _Outcome:
+    async def _started(self, spec: ServerSpec) -> Held:
         self.tell(Progress(server=spec.name, state="starting", done=self.done, total=self.total))
         watch = Watch(limits=self.limits, secrets=spec.secrets)
         # Whatever a server or the SDK raises comes back as a value: it is this server's failure and nobody else's.
         (result,) = await asyncio.gather(self._live(spec, watch), return_exceptions=True)
-        if isinstance(result, _Outcome):
+        if isinstance(result, Held):
             return result
-        error = watch.explain(watch.reason or _reason(result, watch))
-        return _Outcome(
-            server=_server(spec, "failed", error=error), findings=(_note(spec, "EG310", f"failed: {error}"),)
+        error = watch.explain(watch.reason or reason_of(result, watch))
+        return Held(
+            server=server_of(spec, "failed", error=error), findings=(note_on(spec, "EG310", f"failed: {error}"),)
         )
 
-    async def _live(self, spec: ServerSpec, watch: Watch) -> _Outcome:
+    async def _live(self, spec: ServerSpec, watch: Watch) -> Held:
         import anyio
 
         with anyio.move_on_after(self.timeout_s) as scope:
@@ -210,15 +212,15 @@ class _Job:
             with contextlib.suppress(OSError):  # a cache that cannot be written costs time and nothing else
                 keep(self.cache, spec, definitions, now=self.now())
         if watch.noise:
-            notes.append(_note(spec, "EG313", f"prints `{watch.show(watch.first_noise, 60)}` among its messages"))
-        return _offer(spec, "connected", definitions, notes)
+            notes.append(note_on(spec, "EG313", f"prints `{watch.show(watch.first_noise, 60)}` among its messages"))
+        return offering(spec, "connected", definitions, notes)
 
     async def _ask(self, spec: ServerSpec, watch: Watch) -> tuple[Definitions, list[Finding]]:
         """Starts the server, asks for everything and ends it again."""
-        sdk, began = _sdk(), asyncio.get_running_loop().time()
+        sdk, began = installed_sdk(), asyncio.get_running_loop().time()
         async with self._streams(sdk, spec, watch) as streams, sdk.session(streams, __version__) as session:
             hello = await session.hello()
-            lists, notes = await _all_lists(spec, session, hello, watch)
+            lists, notes = await all_lists(spec, session, hello, watch)
             assert watch.scope is not None
             watch.scope.deadline = math.inf  # all is said: ending it has its own bound
             seconds = round(asyncio.get_running_loop().time() - began, 1)
@@ -231,7 +233,8 @@ class _Job:
         return http_streams(sdk, spec, watch)
 
 
-def _sdk() -> Sdk:
+def installed_sdk() -> Sdk:
+    """The MCP SDK. Raises ServerError, with the way out, when there is none."""
     try:
         return Sdk()
     except ImportError as error:
@@ -239,7 +242,7 @@ def _sdk() -> Sdk:
         raise ServerError(f"the package `mcp` {missing}; install extgate[mcp]") from None
 
 
-async def _all_lists(
+async def all_lists(
     spec: ServerSpec, session: Session, hello: Hello, watch: Watch
 ) -> tuple[dict[str, list[Mapping[str, Any]]], list[Finding]]:
     """Every list that the server announces. A list other than its tools that it refuses is left empty, with a note."""
@@ -255,8 +258,8 @@ async def _all_lists(
             if listing.what == "tools" or watch.is_lost or _is_fatal(error):
                 raise
             if not (listing.what == "resourceTemplates" and _code(error) == METHOD_NOT_FOUND):
-                reason = watch.show(_reason(error, watch))
-                notes.append(_note(spec, "EG311", f"{reason}; it is connected without its {listing.what}"))
+                reason = watch.show(reason_of(error, watch))
+                notes.append(note_on(spec, "EG311", f"{reason}; it is connected without its {listing.what}"))
     return lists, notes
 
 
@@ -296,7 +299,7 @@ def _is_fatal(error: Exception) -> bool:
     return _code(error) == _CONNECTION_CLOSED
 
 
-def _reason(error: BaseException, watch: Watch) -> str:
+def reason_of(error: BaseException, watch: Watch) -> str:
     """What an exception means for whoever wrote the server's entry."""
     while isinstance(error, BaseExceptionGroup):
         error = next((e for e in error.exceptions if not isinstance(e, asyncio.CancelledError)), error.exceptions[0])
@@ -311,13 +314,14 @@ def _reason(error: BaseException, watch: Watch) -> str:
     return f"broke off on `{watch.phase}`: {first_line or type(error).__name__}"
 
 
-def _offer(spec: ServerSpec, state: ServerState, definitions: Definitions, notes: Iterable[Finding] = ()) -> _Outcome:
+def offering(spec: ServerSpec, state: ServerState, definitions: Definitions, notes: Iterable[Finding] = ()) -> Held:
+    """A server in this state with all that it defines."""
     extensions, findings = extensions_of(spec, definitions)
-    server = _server(spec, state, instructions=definitions.instructions, about=definitions.about)
-    return _Outcome(server=server, extensions=extensions, findings=(*notes, *findings))
+    server = server_of(spec, state, instructions=definitions.instructions, about=definitions.about)
+    return Held(server=server, extensions=extensions, findings=(*notes, *findings))
 
 
-def _server(
+def server_of(
     spec: ServerSpec,
     state: ServerState,
     *,
@@ -325,9 +329,11 @@ def _server(
     instructions: str = "",
     about: Mapping[str, Any] | None = None,
 ) -> Server:
+    """The server of an entry, with where it is asked for among its facts."""
     facts = {"transport": spec.transport, "file": spec.file, "line": spec.line, **(about or {})}
     return Server(name=spec.name, state=state, error=error, instructions=instructions, source=spec.source, facts=facts)
 
 
-def _note(spec: ServerSpec, code: str, message: str) -> Finding:
+def note_on(spec: ServerSpec, code: str, message: str) -> Finding:
+    """A finding about a server, at its entry's place."""
     return finding(code, f"the server `{spec.name}` {message}", file=spec.file or None, line=spec.line)

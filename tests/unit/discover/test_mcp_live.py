@@ -125,7 +125,7 @@ def test_a_call_during_which_the_server_is_turned_off_is_given_up() -> None:
     with live(spec(tools=["sulk"], mute="sulk", silent=True)) as (servers, _):
         waiting = servers.call("demo", "sulk", {})
         servers.switch("demo", is_on=False).result(WAIT_S)
-        with pytest.raises(ServerError, match="ended during it|refused|is disabled"):
+        with pytest.raises(ServerError, match=r"ended during it|refused|is disabled"):
             waiting.result(WAIT_S)
 
 
