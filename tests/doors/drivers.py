@@ -16,6 +16,8 @@ DRIVERS = {
     "openai-chat": "driver_loops:chat",
     "openai-responses": "driver_loops:responses",
     "anthropic-messages": "driver_loops:messages",
+    "mcp-http": "driver_mcp_gateway:http",
+    "mcp-stdio": "driver_mcp_gateway:stdio",
 }
 """Where each door's driver is made. All of them share one environment, the one that `make venv` makes."""
 

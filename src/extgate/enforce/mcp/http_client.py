@@ -159,7 +159,7 @@ class _Connection(asyncio.Protocol):
         self._size += len(name) + len(value)
         if self._size > MAX_HEAD:
             raise httptools.HttpParserError("too long a head")
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip(" \t")
 
     def on_headers_complete(self) -> None:
         if self._request is not None and not self._request.is_over:

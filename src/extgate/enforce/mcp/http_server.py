@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
         key, headers = name.decode("latin-1").lower(), self._request.headers
         if key in headers:
             self._request.twice.add(key)
-        headers[key] = value.decode("latin-1")
+        headers[key] = value.decode("latin-1").strip(" \t")
 
     def on_headers_complete(self) -> None:
         length = self._request.headers.get("content-length", "0")

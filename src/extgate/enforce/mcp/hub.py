@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
+from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import Action, Ask, Call, Cancel, Reply, Return, SetLevel, Tell
 from extgate.enforce.mcp.catalog import Offer
 from extgate.enforce.mcp.door import Door
@@ -105,7 +106,12 @@ class Hub:
         client = self.clients.get(session)
         if client is not None:
             client.used_at = time.monotonic()
-            self.run(session, session.receive(message))
+            try:
+                actions = session.receive(message)
+            except Exception:  # a door's outermost function: nothing was let through, and nobody waits for ever
+                failed = json.error(message.id, json.INTERNAL, "the gateway failed, so it was refused")
+                actions = [Reply(failed, message.key, is_last=True)] if message.id else []
+            self.run(session, actions)
 
     # ------------------------------------------------------------------------------------------ servers
 

@@ -116,6 +116,8 @@ class Upstream:
         if is_connected:
             self._become("connected")
             self._send_waiting()
+            if self.link.is_modern:
+                self._listen()
             await self._tend(ping_s)
         why = self._why_lost or "lost"
         self._become("failed", why)
@@ -181,6 +183,23 @@ class Upstream:
         )
         about = json.object_of(result.get("serverInfo"))
         self.hello = {"version": json.text_of(about.get("version")) or "", "protocol": self.version}
+
+    def _listen(self) -> None:
+        """Opens the stream on which a server of the stateless era says that its lists changed; again when it ends."""
+        if self.state != "connected" or self._pipe is None:
+            return
+        wanted = {f"{word}ListChanged": b"true" for word in ("tools", "prompts", "resources")}
+        call = Call(
+            session=None, server=self.target.name, method="subscriptions/listen",
+            params={"notifications": json.write(wanted)}, done=self._listen_later,
+        )  # fmt: skip
+        _, data = self.link.ask(call)
+        self._pipe.send(data, call)
+
+    def _listen_later(self, ended: Envelope | None) -> None:
+        is_refused = ended is not None and "error" in ended.fields
+        if not is_refused and not self._lost.is_set():
+            asyncio.get_running_loop().call_later(RETRY_S[2], self._listen)
 
     async def _tend(self, ping_s: float) -> None:
         """Stays until it is lost: pings when nothing was heard, lists again when the server says so."""
@@ -359,7 +378,7 @@ class Upstream:
 
     def _noted(self, message: Envelope, about: Call | None) -> None:
         if message.method.endswith("/list_changed"):
-            self._news.set()
+            (self.fallback or self)._news.set()
             return
         session = self.owner or (about.session if about else None)
         if session is not None:
