@@ -19,25 +19,6 @@ class Called:
     message: str = ""
 
 
-class Driver(Protocol):
-    """One door. Each question builds the host anew with everything in the gate's inventory that the host can hold.
-
-    kinds: what the host knows of; the table asks about nothing else.
-    """
-
-    kinds: frozenset[str]
-
-    def list_visible(self, gate: Gate) -> set[str]:
-        """Ids of what the model is told of, read from the request it gets."""
-
-    def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
-        """A model calls one item, whether it was shown it or not. between: to be called after the model was asked and
-        before its call is looked at."""
-
-    def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
-        """What must all be allowed for this one: itself, or all owners of its name, and a host's tool on the way."""
-
-
 class Hits:
     """Counts what really ran, by id."""
 
@@ -52,3 +33,23 @@ class Hits:
             return f"ran {ext.id}"
 
         return run
+
+
+class Driver(Protocol):
+    """One door. Each question builds the host anew with everything in the gate's inventory that the host can hold.
+
+    kinds: what the host knows of; the table asks about nothing else. hits: what ran in the last call.
+    """
+
+    kinds: frozenset[str]
+    hits: Hits
+
+    def list_visible(self, gate: Gate) -> set[str]:
+        """Ids of what the model is told of, read from the request it gets."""
+
+    def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
+        """A model calls one item, whether it was shown it or not. between: to be called after the model was asked and
+        before its call is looked at."""
+
+    def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
+        """What must all be allowed for this one: itself, or all owners of its name, and a host's tool on the way."""

@@ -23,6 +23,7 @@ OWN = {kind: Extension(kind="tool", name=name, source="claude-code") for kind, n
 
 
 class Host:
+    hits: Hits
     kinds = frozenset({"tool", "mcp_tool", "skill", "subagent"})
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
@@ -41,7 +42,8 @@ class Host:
         return seen | {e.id for e in stock.of_kind("subagent") if "Agent" in tools and e.name in options.agents}
 
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
-        options, hits = self._options(gate), Hits()
+        self.hits = hits = Hits()
+        options = self._options(gate)
         between()
         given = {"skill": {"skill": ext.name}, "subagent": {"subagent_type": ext.name, "prompt": "go"}}
         reason = asyncio.run(_refusal(options, self._name(ext), {**args, **given.get(ext.kind, {})}))

@@ -35,6 +35,7 @@ class Between(Middleware):
 class Host:
     """One server, its client and what is listed before each call."""
 
+    hits: Hits
     kinds = frozenset({"mcp_tool", "mcp_resource", "mcp_prompt"})
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
@@ -44,7 +45,7 @@ class Host:
         return {id_ for name in _servers(gate) for id_ in asyncio.run(_listed(_made(gate, name, Hits(), int), name))}
 
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
-        hits = Hits()
+        self.hits = hits = Hits()
         message = asyncio.run(_asked(_made(gate, ext.server or "", hits, between), ext, dict(args)))
         ran = bool(hits.by_id[ext.id])
         return Called(ran=ran, message="" if ran else message)

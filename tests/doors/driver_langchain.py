@@ -28,6 +28,7 @@ SCHEMA = {"type": "object", "title": "t", "description": "t", "properties": {}, 
 class Agents:
     """One agent with the stock's native tools, registered, and its servers' tools."""
 
+    hits: Hits
     kinds = frozenset({"tool", "mcp_tool"})
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
@@ -41,7 +42,7 @@ class Agents:
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
         turn = [{"name": self._names(gate)[ext], "args": dict(args)}]
         model = Scripted(turns=[turn], before=lambda offer: between() if len(model.offers) == 1 else None)
-        hits = Hits()
+        self.hits = hits = Hits()
         messages = self._run(gate, model, hits)
         ran = bool(hits.by_id[ext.id])
         said = next((m.text for m in messages if isinstance(m, ToolMessage)), messages[-1].text)
@@ -76,6 +77,7 @@ def _native(ext: Extension, hits: Hits) -> BaseTool:
 class Skills:
     """The catalog by itself: `fetch_skills` lists, `get_skill` expands. Reading the cache is not what counts."""
 
+    hits: Hits
     kinds = frozenset({"skill"})
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
@@ -87,6 +89,7 @@ class Skills:
         return {ids[row["name"]] for row in rows}
 
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
+        self.hits = Hits()
         catalog = self._catalog(gate)
         catalog.fetch_skills()
         between()
@@ -94,7 +97,9 @@ class Skills:
             text = asyncio.run(catalog.aget_skill(ext.name))
         except CatalogError as error:
             return Called(ran=False, message=str(error))
-        return Called(ran=text == f"body of {ext.id}")
+        if text == f"body of {ext.id}":
+            self.hits.of(ext)()
+        return Called(ran=bool(self.hits.by_id[ext.id]))
 
     def _catalog(self, gate: Gate) -> Catalog:
         return Catalog(gate, dict, SkillCache(gate, lambda ext: f"body of {ext.id}"))

@@ -48,6 +48,7 @@ def read(result: Json) -> str:
 class Host:
     """A loop with everything in the stock that can be called."""
 
+    hits: Hits
     kinds = frozenset(CALLABLE)
 
     def __init__(self, api: Api) -> None:
@@ -64,7 +65,8 @@ class Host:
         return {ids[name] for name in offered(self._request(gate))}
 
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
-        hits, items = Hits(), {self.name(e): e for e in gate.inventory.of_kind(*CALLABLE)}
+        self.hits = hits = Hits()
+        items = {self.name(e): e for e in gate.inventory.of_kind(*CALLABLE)}
         request = self._request(gate)
         between()
         verdict = judge(gate, request, answer(self.api, self.name(ext), args))

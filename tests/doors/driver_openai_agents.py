@@ -93,6 +93,7 @@ class Server(MCPServer):
 class Host:
     """One agent with some of the stock; `ext` of a handoff counts when its agent takes a turn."""
 
+    hits: Hits
     kinds = frozenset({"tool", "mcp_tool", "subagent"})
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
@@ -108,7 +109,8 @@ class Host:
 
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
         (group,) = [group for group in _groups(gate) if ext in group]
-        model, hits = ScriptedModel(self._name(ext), args, between), Hits()
+        self.hits = hits = Hits()
+        model = ScriptedModel(self._name(ext), args, between)
         self._run(gate, group, model, hits)
         ran = bool(hits.by_id[ext.id])
         return Called(ran=ran, message="" if ran else model.results[0])

@@ -59,6 +59,7 @@ class ServerToolset(ExternalToolset[Any]):
 class Host:
     """One agent with some of the stock."""
 
+    hits: Hits
     kinds = frozenset({"tool", "mcp_tool"})
 
     def means(self, gate: Gate, ext: Extension) -> tuple[Extension, ...]:
@@ -74,7 +75,8 @@ class Host:
 
     def call(self, gate: Gate, ext: Extension, args: Mapping[str, Any], between: Callable[[], object]) -> Called:
         (group,) = [group for group in _groups(gate) if ext in group]
-        model, hits = ScriptedModel(ext.name, args, between), Hits()
+        self.hits = hits = Hits()
+        model = ScriptedModel(ext.name, args, between)
         self._run(gate, group, model, hits)
         ran = bool(hits.by_id[ext.id])
         return Called(ran=ran, message="" if ran else model.results[0])

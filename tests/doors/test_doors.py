@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,3 +83,20 @@ def test_a_door_runs_what_the_table_runs_and_says_why_not(driver: Driver, case: 
         assert {event.outcome for event in uses[:-1]} <= {"allowed"}, "a refusal is the last word"
         assert uses[-1].outcome == ("allowed" if wanted else "refused"), ext.id
         assert wanted or uses[-1].reason in called.message, (ext.id, called.message)
+
+
+class Broken(Gate):
+    """A gate that fails at every question about a use."""
+
+    def _fail(self, *rest: Any, **more: Any) -> Any:
+        raise RuntimeError("the gate is broken")
+
+    use = ause = use_named = ause_named = read_uri = aread_uri = decide = _fail
+
+
+def test_a_door_whose_gate_fails_runs_nothing(driver: Driver) -> None:
+    for ext in (ext for ext in CASES[0].stock.extensions if ext.kind in driver.kinds):
+        gate = Broken(CASES[0].profile, CASES[0].stock, door="table")
+        with contextlib.suppress(Exception):
+            assert not driver.call(gate, ext, {}, lambda: None).ran
+        assert not driver.hits.by_id, ext.id
