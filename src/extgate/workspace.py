@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from extgate.core.patterns import matches
 from extgate.core.policy import ALLOW_ALL, Policy, Profile
 from extgate.core.require import Availability
 from extgate.dialects.document import MAX_CHARS, Document
-from extgate.dialects.registry import dialect_of, read_agent
+from extgate.dialects.registry import NATIVE, dialect_of, read_agent, read_native
 from extgate.discover.everything import Sources, discover
 from extgate.discover.inventory_file import load_inventory
 from extgate.errors import DialectError, DocumentError, WorkspaceError
 from extgate.homes import Homes, find_homes, user_cache_dir, user_config_dir, user_data_dir
+from extgate.native_homes import NativeFiles, find_natives, native_sources
 
 DEFAULT_AGENT = "default"
 """The agent of a workspace that configures none: everything installed, the model picks."""
@@ -29,7 +30,7 @@ DEFAULT_AGENT = "default"
 class Agent:
     """One agent's file, read. `errors` (in place order) say why it has no policy.
 
-    text: the file's text, in which findings can be silenced.
+    text: the file's text, in which findings can be silenced. texts: of further files, for a runtime's own agent.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Agent:
     policy: Policy | None = None
     errors: tuple[Finding, ...] = ()
     text: str = field(default="", repr=False)
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def profile(self) -> Profile:
@@ -63,7 +65,7 @@ class Explanation:
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong with the agent's file, errors first; silenced ones left out."""
         found = self.agent.errors or lint(self.decider)
-        return unsilenced(found, {self.agent.file: self.agent.text})
+        return unsilenced(found, {self.agent.file: self.agent.text, **self.agent.texts})
 
 
 class Workspace:
@@ -81,7 +83,7 @@ class Workspace:
 
     def agent(self, name: str) -> Agent:
         """The agent of that id, or of the profile file of that path. Raises WorkspaceError when there is none."""
-        found = next((agent for agent in self.agents if agent.id == name), None)
+        found = next((agent for agent in (*self.agents, *self.natives) if agent.id == name), None)
         if found:
             return found
         path = Path(name)
@@ -90,12 +92,24 @@ class Workspace:
                 return read_agent_file(candidate, str(path))
         if not self.agents and name == DEFAULT_AGENT:
             return Agent(id=DEFAULT_AGENT, file="", dialect="default", policy=ALLOW_ALL)
-        known = ", ".join(sorted(agent.id for agent in self.agents)) or DEFAULT_AGENT
+        known = ", ".join(sorted(agent.id for agent in (*self.agents, *self.natives))) or DEFAULT_AGENT
         raise WorkspaceError(f"no agent `{name}`", file=str(self.homes.root), fix=f"the agents are {known}")
 
-    def sources(self) -> Sources:
-        """Where discovery looks, in order of precedence."""
+    @cached_property
+    def natives(self) -> tuple[Agent, ...]:
+        """The agents of runtimes' own files, as `runtime/agent`; they see their runtime's tools, servers and skills."""
+        return tuple(agent for found in self._native_files for agent in _native_agents(found))
+
+    @cached_property
+    def _native_files(self) -> tuple[NativeFiles, ...]:
+        return find_natives(self.homes.root, Path.home())
+
+    def sources(self, runtime: str = "") -> Sources:
+        """Where discovery looks, in order of precedence; for the agents of a runtime's own files its own places."""
         homes = self.homes
+        found = next((files for files in self._native_files if files.runtime == runtime), None) if runtime else None
+        if found is not None:
+            return native_sources(found, homes, user_cache_dir() / "servers")
         skills = [(path, "project") for path in homes.existing(homes.skills)]
         skills += [(user_config_dir() / "skills", "user")]
         return Sources(
@@ -114,25 +128,36 @@ class Workspace:
         self,
         *,
         trust: bool = False,
+        runtime: str = "",
         is_live: Callable[[str], bool] = lambda name: True,
         on_progress: Callable[[str], None] | None = None,
     ) -> Inventory:
         """What is installed. A given inventory is final; else this starts servers, each time it is asked.
 
+        runtime: that of an agent in `natives`; empty: the workspace's own.
         is_live: whether a server of this name has to be asked now, or may be answered from what it said before.
         """
         if self._inventory is not None:
             return self._inventory
-        return discover(self.sources(), trust=trust, is_live=is_live, on_progress=on_progress)
+        return discover(self.sources(runtime), trust=trust, is_live=is_live, on_progress=on_progress)
 
     def explain(self, agent: Agent, inventory: Inventory, *, has_approver: bool = False) -> Explanation:
         """Every decision for one agent."""
         return Explanation(agent=agent, decider=Decider(agent.profile, inventory, has_approver=has_approver))
 
-    def check(self, inventory: Inventory) -> tuple[Finding, ...]:
-        """Every finding over the agents, skills, servers and plugins; silenced ones left out."""
+    def check(
+        self, inventory: Inventory, *, inventory_of: Callable[[str], Inventory] | None = None
+    ) -> tuple[Finding, ...]:
+        """Every finding over the agents, skills, servers and plugins; silenced ones left out.
+
+        inventory_of: what a runtime's own agents have installed; None: the same.
+        """
         found = [f for agent in self.agents for f in self.explain(agent, inventory).findings]
-        found += unsilenced(lint_inventory(inventory), {})
+        by_runtime = {
+            agent.dialect: inventory_of(agent.dialect) if inventory_of else inventory for agent in self.natives
+        }
+        found += [f for agent in self.natives for f in self.explain(agent, by_runtime[agent.dialect]).findings]
+        found += [f for each in (inventory, *by_runtime.values()) for f in unsilenced(lint_inventory(each), {})]
         return tuple(dict.fromkeys(found))
 
 
@@ -159,6 +184,22 @@ def _read_bounded(path: Path) -> bytes:
         raise OSError("it is no regular file, or a link that leads nowhere")
     with path.open("rb") as file:
         return file.read(MAX_CHARS + 1)
+
+
+def _native_agents(files: NativeFiles) -> Iterator[Agent]:
+    texts = {document.path: document.text for document in files.documents}
+    for name in NATIVE[files.runtime].agents(files.documents):
+        blank = Agent(id=f"{files.runtime}/{name}", file=files.file, dialect=files.runtime, texts=texts)
+        try:
+            if files.errors:
+                yield replace(blank, errors=files.errors)
+                continue
+            policy = read_native(files.runtime, files.documents, name)
+        except DocumentError as error:
+            found = [error, *error.also] if isinstance(error, DialectError) else [error]
+            yield replace(blank, errors=tuple(_as_finding(e, files.file) for e in found))
+        else:
+            yield replace(blank, file=policy.file or files.file, policy=policy)
 
 
 def load_inventory_file(path: Path) -> Inventory:

@@ -15,6 +15,7 @@ MODULES = {
 RING = {"core": 0, "errors": 0, "dialects": 1, "analysis": 1, "audit": 1, "discover": 2, "enforce": 2, "homes": 3}
 RING |= {
     "workspace": 3,
+    "native_homes": 3,
     "shapes": 3,
     "policy_places": 3,
     "settings": 3,

@@ -20,7 +20,8 @@ def command(opened: Opened, as_json: bool) -> None:
 
     Exit: 0 when nothing is at error level, else 3. A finding is silenced by `extgate: ignore CODE` in its own file.
     """
-    findings = opened.workspace.check(opened.inventory(opened.workspace.agents))
+    workspace = opened.workspace
+    findings = workspace.check(opened.inventory(workspace.agents), inventory_of=opened.native_inventory)
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         print_json({"findings": [finding_dict(finding) for finding in findings], "errors": errors})
@@ -33,6 +34,6 @@ def command(opened: Opened, as_json: bool) -> None:
                 style=styles[finding.severity],
                 markup=False,
             )
-        agents = len(opened.workspace.agents)
+        agents = len(workspace.agents) + len(workspace.natives)
         out.print(f"{len(findings)} findings over {agents} agents, {errors} at error level")
     sys.exit(ERRORS if errors else 0)

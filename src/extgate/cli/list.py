@@ -48,7 +48,7 @@ def _list_agent(opened: Opened, name: str, as_json: bool) -> None:
 
 def _print_inventory(opened: Opened, inventory: Inventory) -> None:
     out = console()
-    agents = opened.workspace.agents
+    agents = (*opened.workspace.agents, *opened.workspace.natives)
     if agents:
         rows = [(a.id, a.dialect or "-", "error" if a.errors else "ok", a.file) for a in agents]
         table("agents", ("id", "dialect", "profile", "file"), rows, out)

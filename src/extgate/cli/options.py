@@ -26,16 +26,23 @@ class Opened:
         self._trust, self._refresh, self._is_quiet = trust, refresh and given is None, is_quiet
 
     def inventory(self, agents: Iterable[Agent] = ()) -> Inventory:
-        """What is installed, with a line of progress on a terminal's stderr while servers start.
+        """What is installed for these agents, with a line of progress on a terminal's stderr while servers start.
 
         agents: those that are asked about. Servers that they require are asked now; the others may be answered from
         what they said before, unless --refresh is given.
         """
         from extgate.cli.progress import progress
 
+        agents = tuple(agents)
         is_live = (lambda name: True) if self._refresh else must_be_live(agents)
+        natives = {agent.dialect if agent in self.workspace.natives else "" for agent in agents}
+        runtime = next(iter(natives)) if len(natives) == 1 else ""
         with progress(is_quiet=self._is_quiet) as say:
-            return self.workspace.inventory(trust=self._trust, is_live=is_live, on_progress=say)
+            return self.workspace.inventory(trust=self._trust, runtime=runtime, is_live=is_live, on_progress=say)
+
+    def native_inventory(self, runtime: str) -> Inventory:
+        """What the agents of a runtime's own files have installed."""
+        return self.inventory(agent for agent in self.workspace.natives if agent.dialect == runtime)
 
 
 def workspace_options(function: Callable[..., Any]) -> Any:
@@ -79,7 +86,8 @@ def print_json(value: object) -> None:
 def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shell completion of agents' ids."""
     try:
-        agents = Workspace.open(ctx.params.get("root") or ".").agents
+        workspace = Workspace.open(ctx.params.get("root") or ".")
+        agents = (*workspace.agents, *workspace.natives)
     except ExtgateError:
         return []
     return [CompletionItem(agent.id) for agent in agents if agent.id.startswith(incomplete)]

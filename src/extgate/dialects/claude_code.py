@@ -37,11 +37,16 @@ from extgate.dialects.node import Node
 NAME = "claude-code"
 FILES = (".claude/settings.json", ".claude/settings.local.json", ".claude/agents/*.md", ".mcp.json")
 USER_FILES = ("~/.claude/settings.json", "~/.claude/agents/*.md")
+SERVER_FILES = (".mcp.json",)
+SKILLS = (".claude/skills", "~/.claude/skills")
+MARKS: tuple[str, ...] = ()
+SUBAGENTS = ("general-purpose", "Explore", "Plan", "statusline-setup")
+"""What it can spawn by itself."""
 MANAGED_FILES = ("/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json")
 
 SCOPES = ("managed", "flags", "local", "project", "user")
 _PERMISSION_KEYS = ("allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode")
-_RESTRICTING = ("permissions", "skillOverrides", "allowedMcpServers", "deniedMcpServers", "disabledMcpjsonServers")
+_NOT_BLOCKS = ("permission", "deny", "denied", "disallowedtools", "disallowed_tools")
 _MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
 _ASKS = (*SHELLS, *EDITORS, "WebFetch", "WebSearch", "ExitPlanMode", "Artifact", "SendUserFile", "RemoteTrigger")
 _READ_ONLY = ("ls", "cat", "head", "tail", "grep", "wc", "diff", "stat", "du", "cd", "pwd", "echo")
@@ -112,7 +117,7 @@ class _Reader:
         raise no_agent(NAME, self.agent, self.documents)
 
     def policy(self) -> Policy:
-        self._check()
+        self.blocks = self._blocks()
         servers = [d for d in self.documents if d.path.endswith("mcp.json")]
         add_servers(self.rules, self.notes, self.settings, servers, as_run=self.as_run)
         self._skills()
@@ -127,22 +132,18 @@ class _Reader:
         facts: dict[str, Any] = {"runtime": NAME, "mode": self._mode_name()}
         return policy(NAME, self.rules, self.notes, agent=self.agent, file=file, facts=facts)
 
-    def _check(self) -> None:
-        for _, document, root in self.settings:
-            block = self.notes.mapping(root.get("permissions"), "permissions")
-            if block is not None:
-                self.notes.unknown_keys(block, _PERMISSION_KEYS, "permissions")
+    def _blocks(self) -> list[tuple[str, Document, dict[str, Node]]]:
+        """The `permissions` of each scope; by the documentation a near miss of a key is that key."""
+        found = []
+        for scope, document, root in self.settings:
             for key, node in root.items.items():
-                if key not in _RESTRICTING and key.rstrip("s").casefold() in (
-                    "permission",
-                    "denie",
-                    "deny",
-                    "disallowedtool",
-                ):
-                    message = f"`{key}` restricts nothing in a settings file"
-                    line = root.key_line(key)
-                    self.notes.at(node).error("EG002", message, line, "write `permissions: {deny: […]}`")
-            _ = document
+                if key.casefold() in _NOT_BLOCKS:
+                    fix = "write `permissions: {deny: […]}`"
+                    self.notes.at(node).error("EG002", f"`{key}` restricts nothing here", root.key_line(key), fix)
+            block = self.notes.mapping(root.get("permissions"), "permissions")
+            keys = self.notes.unknown_keys(block, _PERMISSION_KEYS, "permissions") if block else {}
+            found.append((scope, document, dict(block.items) if block and self.as_run else keys))
+        return found
 
     # ------------------------------------------------------------------------------------------ lists
 
@@ -150,10 +151,9 @@ class _Reader:
         only_managed = self._managed_only("allowManagedPermissionRulesOnly")
         together: list[str] = []
         places: list[Place] = []
-        for scope, document, root in self.settings:
-            block = root.get("permissions")
+        for scope, document, block in self.blocks:
             where = f"permissions.{effect}"
-            nodes = self._entries(block.get(effect) if block and block.kind == "map" else None, where)
+            nodes = self._entries(block.get(effect), where)
             if (only_managed and scope != "managed") or (
                 effect == "allow" and scope == "project" and document.facts.get("trusted") == "no"
             ):
@@ -216,9 +216,8 @@ class _Reader:
     # ------------------------------------------------------------------------------------------ modes and defaults
 
     def _mode_name(self) -> str:
-        for _, _, root in self.settings:
-            block = root.get("permissions")
-            node = block.get("defaultMode") if block and block.kind == "map" else None
+        for _, _, block in self.blocks:
+            node = block.get("defaultMode")
             if node is not None and node.scalar in _MODES:
                 return str(node.scalar)
         return "default"

@@ -34,6 +34,9 @@ from extgate.errors import DocumentError
 NAME = "codex"
 FILES = (".codex/config.toml", ".codex/agents/*.toml", ".codex/rules/*.rules", "config.toml")
 USER_FILES = ("~/.codex/config.toml", "~/.codex/agents/*.toml", "~/.codex/rules/*.rules")
+SERVER_FILES = (".codex/config.toml", "config.toml", "~/.codex/config.toml")
+SKILLS = (".codex/skills", ".agents/skills", "~/.codex/skills")
+SUBAGENTS = ("default", "explorer", "worker")
 MANAGED_FILES = ("/etc/codex/managed_config.toml",)
 MARKS = ("mcp_servers", "sandbox_mode", "approval_policy", "features", "model_provider")
 """Keys of which a `config.toml` at a workspace's root must have one to be Codex'."""

@@ -38,6 +38,9 @@ from extgate.errors import DocumentError
 NAME = "gemini-cli"
 FILES = (".gemini/settings.json", ".gemini/policies/*.toml", ".gemini/agents/*.md", "settings.json")
 USER_FILES = ("~/.gemini/settings.json", "~/.gemini/policies/*.toml", "~/.gemini/agents/*.md")
+SERVER_FILES = (".gemini/settings.json", "settings.json", "~/.gemini/settings.json")
+SKILLS = (".gemini/skills", "~/.gemini/skills")
+SUBAGENTS = ("cli_help", "codebase_investigator", "generalist")
 MANAGED_FILES = ("/etc/gemini-cli/settings.json", "/etc/gemini-cli/policies/*.toml")
 MARKS = ("mcpServers", "tools", "mcp", "security")
 """Keys of which a `settings.json` at a workspace's root must have one to be Gemini CLI's."""

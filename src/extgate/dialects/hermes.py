@@ -34,6 +34,9 @@ from extgate.errors import DocumentError
 NAME = "hermes"
 FILES = (".hermes/config.yaml", "hermes/config.yaml", "config.yaml")
 USER_FILES = ("~/.hermes/config.yaml",)
+SERVER_FILES = (*FILES, *USER_FILES)
+SKILLS = (".hermes/skills", "hermes/skills", "~/.hermes/skills")
+SUBAGENTS: tuple[str, ...] = ()
 MANAGED_FILES: tuple[str, ...] = ()
 MARKS = ("platform_toolsets", "mcp_servers", "approvals")
 """Keys of which a `config.yaml` at a workspace's root must have one to be Hermes'."""

@@ -35,6 +35,10 @@ FILES = (
     *(f".opencode/{folder}/**/*.md" for folder in ("agent", "agents", "mode", "modes")),
 )
 USER_FILES = ("~/.config/opencode/config.json", "~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc")
+SERVER_FILES = (*FILES[:4],)
+SKILLS = (".opencode/skill", ".opencode/skills", ".claude/skills", "~/.config/opencode/skill")
+MARKS: tuple[str, ...] = ()
+SUBAGENTS = ("explore", "general")
 MANAGED_FILES = ("/etc/opencode/opencode.json", "/etc/opencode/opencode.jsonc")
 
 _SCOPES = ("user", "global", "project", "managed")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Protocol
 
 from extgate.core.policy import Policy
 from extgate.dialects import claude_code, codex, gemini, hermes, opencode, patterns, profile
+from extgate.dialects.as_run import known_version
 from extgate.dialects.document import Document
-from extgate.errors import DialectError
+from extgate.errors import DialectError, DocumentError
 
 AGENT_FILES: dict[str, Callable[[Sequence[Document]], Policy]] = {
     profile.NAME: profile.read,
@@ -25,6 +27,10 @@ class Native(Protocol):
     FILES: tuple[str, ...]
     USER_FILES: tuple[str, ...]
     MANAGED_FILES: tuple[str, ...]
+    SERVER_FILES: tuple[str, ...]
+    SKILLS: tuple[str, ...]
+    MARKS: tuple[str, ...]
+    SUBAGENTS: tuple[str, ...]
 
     def agents(self, documents: Sequence[Document]) -> tuple[str, ...]: ...
     def read(self, documents: Sequence[Document], agent: str = "main", *, version: str = "") -> Policy: ...
@@ -57,3 +63,19 @@ def dialect_of(document: Document) -> str:
 def read_agent(document: Document) -> Policy:
     """The policy of one agent's file, in whichever dialect it is written."""
     return AGENT_FILES[dialect_of(document)]([document])
+
+
+def read_native(runtime: str, documents: Sequence[Document], agent: str) -> Policy:
+    """The policy of one agent of a runtime, as documented.
+
+    facts: `as_run`, the same as the version in `version` really runs; `as_run_error` instead, when that does not start.
+    Raises DocumentError, or DialectError (with the others in `also`).
+    """
+    native, version = NATIVE[runtime], known_version(runtime)
+    found = native.read(documents, agent)
+    facts: dict[str, object] = {"version": version}
+    try:
+        facts["as_run"] = native.read(documents, agent, version=version)
+    except DocumentError as error:
+        facts["as_run_error"] = str(error)
+    return replace(found, facts={**found.facts, **facts})

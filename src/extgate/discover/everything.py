@@ -12,6 +12,7 @@ from extgate.core.names import show
 from extgate.discover.builtins import builtin_tools
 from extgate.discover.mcp_servers import Probed, Progress, probe_servers
 from extgate.discover.plugins import Plugin, find_plugins
+from extgate.discover.runtime_servers import load_runtime_servers
 from extgate.discover.server_config import ServerSpec, load_servers, merge_servers
 from extgate.discover.skills import SkillSource, find_skills
 from extgate.discover.trust import TrustStore, trust_file
@@ -21,7 +22,8 @@ from extgate.discover.trust import TrustStore, trust_file
 class Sources:
     """Where to look. skills: (folder, source name) in order of precedence, before plugins' and `pulled`.
     runtimes: whose built-in tools are installed.
-    subagents: names that the workspace's own files offer to spawn. cache: where server definitions are kept.
+    subagents: names that the workspace's own files offer to spawn.
+    server_runtime: whose form the server files have; empty: the common one. cache: where server definitions are kept.
     """
 
     root: Path
@@ -33,6 +35,7 @@ class Sources:
     subagents: tuple[str, ...] = ()
     timeout_s: float = 30.0
     cache: Path | None = None
+    server_runtime: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,12 @@ def wanted_servers(sources: Sources) -> Wanted:
     groups: list[tuple[ServerSpec, ...]] = []
     findings: list[Finding] = []
     for path in sources.server_files:
-        specs, found = load_servers(path, sources.root.absolute(), environ=os.environ)
+        root, runtime = sources.root.absolute(), sources.server_runtime
+        specs, found = (
+            load_runtime_servers(runtime, path, root, environ=os.environ)
+            if runtime
+            else load_servers(path, root, environ=os.environ)
+        )
         if path.parent.name == ".msagent":
             # There an empty `include` puts no limit (msAgent at 9eb360f); elsewhere it admits nothing.
             specs = tuple(replace(spec, include=spec.include or None) for spec in specs)
