@@ -69,7 +69,7 @@ def open_host(root: Path, wishes: Wishes, servers: LiveServers | None = None) ->
         stack.callback(sink.close)
         host = Host(homes, settings, wishes, sink, servers)
         # Made before the files are read again, so that no edit falls between the two.
-        watcher = Watcher(lambda: host.homes, host.on_files, say=wishes.say)
+        watcher = Watcher(lambda: host.homes, host.on_files, say=wishes.say, also=wishes.also)
         stack.enter_context(host.servers)
         host.start(Workspace(homes))
         stack.enter_context(watcher)

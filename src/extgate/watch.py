@@ -33,10 +33,13 @@ Snapshot = dict[str, str]
 """Digest by path."""
 
 
-def snapshot(homes: Homes, known: dict[str, tuple[object, str]] | None = None) -> Snapshot:
-    """What decides, as it is on disk now. known: a memo of digests by size, time and inode, kept by the caller."""
+def snapshot(homes: Homes, also: Iterable[Path] = (), known: dict[str, tuple[object, str]] | None = None) -> Snapshot:
+    """What decides, as it is on disk now.
+
+    also: further files. known: a memo of digests by size, time and inode, kept by the caller.
+    """
     memo = {} if known is None else known
-    return {os.fspath(path): digest for path in _files(homes) if (digest := _digest(path, memo))}
+    return {os.fspath(path): digest for path in (*also, *_files(homes)) if (digest := _digest(path, memo))}
 
 
 def _files(homes: Homes) -> Iterator[Path]:
@@ -79,13 +82,15 @@ def _digest(path: Path, memo: dict[str, tuple[object, str]]) -> str:
     return digest
 
 
-def folders_to_watch(homes: Homes) -> tuple[frozenset[str], frozenset[str]]:
+def folders_to_watch(homes: Homes, also: Iterable[Path] = ()) -> tuple[frozenset[str], frozenset[str]]:
     """The folders that exist and in which a change can matter: those watched alone, and those with all below."""
     globs = [PathGlob(homes.root, glob) for glob in policy_files(homes)]
     deep = [*skill_roots(homes), *(homes.root / place for place in homes.plugins)]
     deep += [glob.folder for glob in globs if len(glob.rest) > 1 and glob.folder != homes.root]
-    flat = [homes.root, *(glob.folder for glob in globs)]
-    flat += [Path(os.path.realpath(path)).parent for glob in globs for path in glob.existing()]
+    also = tuple(also)
+    flat = [homes.root, *(glob.folder for glob in globs), *(path.parent for path in also)]
+    found = (*also, *(path for glob in globs for path in glob.existing()))
+    flat += [Path(os.path.realpath(path)).parent for path in found]
     # Where a folder is not there yet, the nearest one above tells of its making.
     flat += [_nearest(folder) for folder in (*deep, *flat) if not folder.is_dir()]
     existing = frozenset(os.path.realpath(folder) for folder in deep if folder.is_dir())
@@ -99,8 +104,8 @@ def _nearest(folder: Path) -> Path:
 class Watcher:
     """Calls `on_change` with the paths whose text became another, from a thread of its own, while it is entered.
 
-    homes: asked anew after every change, because `extgate.yaml` moves them. say: takes a line for people. The files are
-    read when it is made, so make it before what it watches is read.
+    homes: asked anew after every change, because `extgate.yaml` moves them. also: further files. say: takes a line for
+    people. The files are read when it is made, so make it before what it watches is read.
     """
 
     def __init__(
@@ -109,12 +114,14 @@ class Watcher:
         on_change: Callable[[tuple[str, ...]], None],
         *,
         say: Callable[[str], None],
+        also: tuple[Path, ...] = (),
         poll_s: float = POLL_S,
         is_polling: bool = False,
     ) -> None:
+        self._also = also
         self._homes, self._on_change, self._say, self._poll_s = homes, on_change, say, poll_s
         self._memo: dict[str, tuple[object, str]] = {}
-        self._last = snapshot(homes(), self._memo)
+        self._last = self._snapshot()
         self._wake, self._is_over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="extgate-watch", daemon=True)
         self._feeds = None if is_polling else _feeds(self._wake, say)
@@ -141,7 +148,7 @@ class Watcher:
         try:
             while not self._is_over.is_set():
                 if self._feeds:
-                    self._feeds.follow(*folders_to_watch(self._homes()))
+                    self._feeds.follow(*folders_to_watch(self._homes(), self._also))
                 self._compare()
                 self._wake.wait(self._poll_s if self.is_polling else RECHECK_S)
                 self._wake.clear()
@@ -158,13 +165,16 @@ class Watcher:
         if changed and not self._is_over.is_set():
             self._on_change(tuple(sorted(changed)))
 
+    def _snapshot(self) -> Snapshot:
+        return snapshot(self._homes(), self._also, self._memo)
+
     def _settled(self) -> Snapshot:
         """What two looks in a row have seen; what never settles is taken as it stands after five seconds."""
-        found = snapshot(self._homes(), self._memo)
+        found = self._snapshot()
         for _ in range(100):
             if found == self._last or self._is_over.wait(SETTLE_S):
                 return found
-            again = snapshot(self._homes(), self._memo)
+            again = self._snapshot()
             if again == found:
                 return found
             found = again

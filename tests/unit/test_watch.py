@@ -125,6 +125,16 @@ def test_a_folder_that_is_a_link_is_seen_when_the_link_is_turned(root: Path, tmp
         assert names(seen, root) == ["agents/a.yaml"]
 
 
+def test_a_profile_given_by_its_path_is_watched_wherever_it_lies(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    given = tmp_path / "far" / "guest.yaml"
+    given.write_text("id: guest\n")
+    seen: Seen = queue.Queue()
+    with Watcher(lambda: find_homes(root), seen.put, say=print, also=(given,)):
+        given.write_text("id: guest\ntools: {}\n")
+        assert seen.get(timeout=WAIT_S) == (str(given),)
+
+
 def test_an_edit_between_making_and_entering_is_seen(root: Path) -> None:
     seen: Seen = queue.Queue()
     watcher = Watcher(lambda: find_homes(root), seen.put, say=print)

@@ -21,6 +21,7 @@ from extgate.cli.options import complete_agents, print_json
 from extgate.core.decide import Decision
 from extgate.core.names import show, shown_name
 from extgate.enforce.dispatch import Standing, refusal_line
+from extgate.enforce.in_force import Change
 from extgate.errors import ExtgateError, WorkspaceError
 from extgate.host import Host, Wishes, open_host
 from extgate.reload import change_lines, report_lines
@@ -80,7 +81,7 @@ class _Chat:
         self._agent = self._workspace.agent(agent)
         self._root, self._model, self._once, self._as_json = root, model, once, as_json
         self._also = () if self._agent in self._workspace.agents else tuple(_existing(root, self._agent.file))
-        self._screen = Screen(err=sys.stdout if once is None and sys.stdout.isatty() else None)
+        self._screen = Screen()
         self._session: Session | None = None
         self._lines: Lines | None = None
 
@@ -96,11 +97,18 @@ class _Chat:
             approver=_Asking(self) if has_person else None,
             say=self._screen.note,
             on_report=lambda report: self._screen.notes(report_lines(report)),
-            on_change=lambda change: self._screen.notes(change_lines(change)),
+            on_change=self._on_change,
         )
         with open_host(self._root, wishes) as host:
             self._session = Session(host, self._agent.id, self._make_model, also=self._also)
             return asyncio.run(self._one_turn() if self._once is not None else self._conversation(host))
+
+    def _on_change(self, change: Change) -> None:
+        """Tells what a server's coming or going did: to this agent in full, of the others whether they are there."""
+        if self._session is not None and change.agent == self._session.agent_id:
+            self._screen.notes(change_lines(change))
+        elif change.was_available != change.is_available:
+            self._screen.note(f"{change.agent}: {'available' if change.is_available else 'unavailable'}")
 
     def _make_model(self, agent: Agent) -> Any:
         name = self._model or (agent.policy.facts.get("model") if agent.policy else None)

@@ -23,19 +23,18 @@ def safe(text: str) -> str:
 
 
 class Screen:
-    """Where a chat prints. Safe for threads: a whole piece is written at once.
+    """Where a chat prints: what was asked for to stdout, all else to stderr. Safe for threads.
 
-    out: answers. err: everything else, so that a script reads answers alone; in a conversation both are the terminal.
+    The two streams are looked up for each piece, because a prompt puts others in their place.
     """
 
-    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
-        self._out, self._err = out, err
+    def __init__(self) -> None:
         self._is_in_line = False
 
     def piece(self, piece: Piece) -> None:
         """Prints a part of a turn as it comes."""
         if piece.kind == "text":
-            self._write(self._out or sys.stdout, safe(piece.text))
+            self._write(sys.stdout, safe(piece.text))
             self._is_in_line = not piece.text.endswith("\n")
         elif piece.kind == "call":
             self.note(f"· {piece.name}")
@@ -45,18 +44,18 @@ class Screen:
     def end(self) -> None:
         """Ends an answer that did not end its line."""
         if self._is_in_line:
-            self._write(self._out or sys.stdout, "\n")
+            self._write(sys.stdout, "\n")
             self._is_in_line = False
 
     def line(self, text: str) -> None:
         """Prints a line that was asked for."""
         self.end()
-        self._write(self._out or sys.stdout, show(text) + "\n")
+        self._write(sys.stdout, show(text) + "\n")
 
     def note(self, text: str) -> None:
         """Prints a line that was not asked for."""
         self.end()
-        self._write(self._err or sys.stderr, show(text) + "\n")
+        self._write(sys.stderr, show(text) + "\n")
 
     def notes(self, lines: Sequence[str]) -> None:
         """Prints some lines that were not asked for, cut when there are many."""
@@ -68,9 +67,6 @@ class Screen:
     def _write(self, stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
-
-
-Ask = Callable[[str], "Any"]
 
 
 class Lines:

@@ -115,8 +115,9 @@ class InForce:
     def _put(self) -> Change:
         before = _visible(self.gate.decisions)
         was_available = self.gate.availability.is_available
-        self._bound = self._profile()
-        self.gate.swap(profile=self._bound, inventory=self._inventory)
+        before_it, self._bound = self._bound, self._profile()
+        # The same object: what it was compiled to goes on.
+        self.gate.swap(profile=None if self._bound is before_it else self._bound, inventory=self._inventory)
         return self._change(before, was_available)
 
     def _profile(self) -> Profile:

@@ -145,6 +145,15 @@ def test_an_unavailable_agent_takes_no_turn_and_names_each_missing_pattern(chat:
     assert said["available"] is False
 
 
+def test_an_agent_whose_profile_cannot_be_read_takes_no_turn_and_says_where(chat: Chat, root: Path) -> None:
+    (root / "agents/devops.yaml").write_text("id: devops\ntools: {disabled: no}\n")
+    with FakeModel() as model:
+        done = chat(model, "devops", "--once", "hello")
+    assert done.exit_code == 4
+    assert "agents/devops.yaml:2" in done.stderr
+    assert model.requests == []
+
+
 def test_once_as_json_gives_answer_calls_and_refusals(chat: Chat) -> None:
     with FakeModel([call("delete", file_path="/x"), "no"]) as model:
         said = json.loads(chat(model, "writer", "--once", "hello", "--json").stdout)
