@@ -170,6 +170,26 @@ _LISTS = st.lists(st.sampled_from([*TOOLS, "*", "b*", "*e*", "[gr]*"]), max_size
 _EDITS = st.lists(st.tuples(_LISTS, _LISTS), min_size=1, max_size=5)
 
 
+_STEPS = st.lists(st.one_of(st.tuples(_LISTS, _LISTS), st.sets(st.sampled_from(TOOLS))), min_size=1, max_size=6)
+
+
+@given(steps=_STEPS)
+def test_no_answer_from_before_a_change_survives_it(steps: list[tuple[list[str], list[str]] | set[str]]) -> None:
+    held, text, names = in_force("{}"), "{}", set(TOOLS)
+    for step in steps:
+        if isinstance(step, set):
+            names = step
+            held.offer(inventory=tools(*sorted(names)))
+        else:
+            text = f"tools: {{disabled: {step[0]!r}, allowed: {step[1]!r}}}"
+            held.offer(profile=profile(text))
+        fresh = Gate(profile(text), tools(*sorted(names)), door="test")
+        for ext in fresh.inventory.extensions:
+            assert bool(held.gate.use(ext)) == bool(fresh.use(ext))
+        assert [d.visible for d in held.gate.decisions] == [d.visible for d in fresh.decisions]
+        assert held.gate.profile.version == fresh.profile.version
+
+
 @given(first=st.tuples(_LISTS, _LISTS), edits=_EDITS, names=st.lists(st.sampled_from([*TOOLS, "zip", "b"])))
 def test_in_narrow_no_edit_ever_widens(
     first: tuple[list[str], list[str]], edits: list[tuple[list[str], list[str]]], names: list[str]
