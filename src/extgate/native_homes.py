@@ -93,7 +93,6 @@ def native_sources(files: NativeFiles, homes: Homes, cache: Path) -> Sources:
     servers = tuple(
         path for path in _places(native.SERVER_FILES, homes.root, home) if _is_its(native, homes.root, path)
     )
-    own = set(native.agents(files.documents)) - {"main"}
     skills = [
         (path, "user" if place.startswith("~/") else "project")
         for place in native.SKILLS
@@ -105,7 +104,7 @@ def native_sources(files: NativeFiles, homes: Homes, cache: Path) -> Sources:
         server_files=servers,
         server_runtime=files.runtime,
         runtimes=(files.runtime,),
-        subagents=tuple(sorted(own | set(native.SUBAGENTS))),
+        subagents=tuple(sorted({*native.spawned(files.documents), *native.SUBAGENTS})),
         timeout_s=homes.timeout_s,
         cache=cache,
     )

@@ -15,7 +15,7 @@ from extgate.core.patterns import matches
 from extgate.core.policy import ALLOW_ALL, Policy, Profile
 from extgate.core.require import Availability
 from extgate.dialects.document import MAX_CHARS, Document
-from extgate.dialects.registry import NATIVE, dialect_of, read_agent, read_native
+from extgate.dialects.registry import dialect_of, read_agent, read_natives
 from extgate.discover.everything import Sources, discover
 from extgate.discover.inventory_file import load_inventory
 from extgate.errors import DialectError, DocumentError, WorkspaceError
@@ -188,18 +188,15 @@ def _read_bounded(path: Path) -> bytes:
 
 def _native_agents(files: NativeFiles) -> Iterator[Agent]:
     texts = {document.path: document.text for document in files.documents}
-    for name in NATIVE[files.runtime].agents(files.documents):
+    for name, policy in read_natives(files.runtime, files.documents).items():
         blank = Agent(id=f"{files.runtime}/{name}", file=files.file, dialect=files.runtime, texts=texts)
-        try:
-            if files.errors:
-                yield replace(blank, errors=files.errors)
-                continue
-            policy = read_native(files.runtime, files.documents, name)
-        except DocumentError as error:
-            found = [error, *error.also] if isinstance(error, DialectError) else [error]
-            yield replace(blank, errors=tuple(_as_finding(e, files.file) for e in found))
-        else:
+        if files.errors:
+            yield replace(blank, errors=files.errors)
+        elif isinstance(policy, Policy):
             yield replace(blank, file=policy.file or files.file, policy=policy)
+        else:
+            also = policy.also if isinstance(policy, DialectError) else ()
+            yield replace(blank, errors=tuple(_as_finding(error, files.file) for error in (policy, *also)))
 
 
 def load_inventory_file(path: Path) -> Inventory:

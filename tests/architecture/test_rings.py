@@ -16,6 +16,7 @@ RING = {"core": 0, "errors": 0, "dialects": 1, "analysis": 1, "audit": 1, "disco
 RING |= {
     "workspace": 3,
     "native_homes": 3,
+    "as_it_runs": 3,
     "shapes": 3,
     "policy_places": 3,
     "settings": 3,

@@ -13,32 +13,9 @@ from extgate.core.extension import Inventory
 from extgate.native_homes import find_natives
 from extgate.workspace import Agent, Workspace
 from tests.dialects.adapter import run
+from tests.dialects.folders import put
 
 SAMPLES = Path(__file__).parent.parent / "data" / "dialect-samples"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, so that the user's files decide nothing."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(folder / name))
-    return folder
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-def put(root: Path, path: str, value: object) -> None:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    text = value if isinstance(value, str | bytes) else json.dumps(value)
-    (root / path).write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
 def natives(root: Path) -> dict[str, Agent]:

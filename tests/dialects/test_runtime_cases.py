@@ -1,7 +1,7 @@
 """The conformance corpus of the runtimes, row by row: as the version ran that was looked at, and as documented.
 
-A row's `visible` and `callable` are what the version did. Where the documentation, or the law above it, says otherwise, the
-row carries `documented`, the divergence by id, and the reason.
+A row's `visible` and `callable` are what the version did. Where the documentation, or the law above it, says otherwise,
+the row carries `documented`, the divergence by id, and the reason.
 """
 
 from __future__ import annotations

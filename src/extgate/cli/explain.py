@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from extgate.as_it_runs import as_it_runs, as_run_dict, as_run_lines
 from extgate.cli.options import Opened, complete_agents, print_json, workspace_options
 from extgate.cli.tables import console, table
 from extgate.core.decide import Decision, Step
@@ -31,20 +32,30 @@ NOT_INSTALLED = 1
 @click.argument("agent", shell_complete=complete_agents)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--args", "args_text", metavar="JSON", help="Ask about one call of one NAME with these arguments.")
+@click.option("--as-run", is_flag=True, help="What the runtime's version really does, for agents of its own files.")
 @workspace_options
-def command(opened: Opened, agent: str, names: tuple[str, ...], args_text: str | None, as_json: bool) -> None:
+def command(
+    opened: Opened, agent: str, names: tuple[str, ...], args_text: str | None, as_run: bool, as_json: bool
+) -> None:
     """Explain every decision for AGENT (an id or a profile file), or those for some NAMEs.
 
     Exit: 0; with NAMEs 2 if any is denied, 1 if one is not installed; 4 when the agent is unavailable.
     """
     args = _arguments(args_text, names)
     subject = opened.workspace.agent(agent)
-    explanation = opened.workspace.explain(subject, opened.inventory([subject]), has_approver=args is not None)
+    inventory = opened.inventory([subject])
+    explanation = opened.workspace.explain(subject, inventory, has_approver=args is not None or as_run)
+    running = as_it_runs(explanation) if as_run else None
+    explanation = running.explanation if running else explanation
     decisions, unknown = _asked(explanation, names, args)
+    decisions = running.seen(decisions) if running else decisions
     if as_json:
-        print_json(explanation_dict(explanation, decisions if names else None) | {"not_installed": unknown})
+        more = {"not_installed": unknown} | (as_run_dict(running) if running else {})
+        print_json(explanation_dict(explanation, decisions if names or running else None) | more)
     else:
         _print(explanation, decisions, is_whole=not names)
+        for line in as_run_lines(running) if running else ():
+            click.echo(line)
         for name in unknown:
             click.echo(f"extgate: `{show(name)}` is not installed; `extgate list` shows what is", err=True)
     sys.exit(_exit_code(explanation, decisions if names else (), unknown))

@@ -60,6 +60,11 @@ def agents(documents: Sequence[Document]) -> tuple[str, ...]:
     return (MAIN, *sorted(names))
 
 
+def spawned(documents: Sequence[Document]) -> tuple[str, ...]:
+    """Names of agents that another can start."""
+    return agents(documents)[1:]
+
+
 def read(documents: Sequence[Document], agent: str = MAIN, *, version: str = "") -> Policy:
     """The policy of one agent over all scopes. A scope's file that does not parse makes it unreadable.
 

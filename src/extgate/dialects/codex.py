@@ -55,6 +55,11 @@ def agents(documents: Sequence[Document]) -> tuple[str, ...]:
     return (MAIN, *sorted(name for document in documents if (name := _agent_name(document))))
 
 
+def spawned(documents: Sequence[Document]) -> tuple[str, ...]:
+    """Names of agents that another can start."""
+    return agents(documents)[1:]
+
+
 def read(documents: Sequence[Document], agent: str = MAIN, *, version: str = "") -> Policy:
     """The policy of one agent over all scopes. Raises DocumentError, or DialectError (with the others in `also`)."""
     return _Reader(documents, agent, bool(version)).policy()
@@ -124,6 +129,11 @@ class _Reader:
         self._commands()
         servers = self._servers(self.root)
         servers.add()
+        if (hooks := self.root.get("hooks")) is not None:
+            message = "hooks: `codex exec` skips hooks that nobody trusted, without a word"
+            self.notes.at(hooks).warn(
+                "EG085", message, self.root.key_line("hooks"), "trust them in an interactive session"
+            )
         file = self.own.file if self.own else self.root.file
         facts: dict[str, object] = {"runtime": NAME, "unlisted": self._unlisted()}
         found = policy(NAME, self.rules, self.notes, agent=self.agent, file=file, facts=facts)

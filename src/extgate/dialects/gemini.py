@@ -59,6 +59,11 @@ def agents(documents: Sequence[Document]) -> tuple[str, ...]:
     return (MAIN, *sorted(_agent_name(document) for document in documents if document.path.endswith(".md")))
 
 
+def spawned(documents: Sequence[Document]) -> tuple[str, ...]:
+    """Names of agents that another can start."""
+    return agents(documents)[1:]
+
+
 def read(documents: Sequence[Document], agent: str = MAIN, *, version: str = "") -> Policy:
     """The policy of one agent over all scopes. Raises DocumentError, or DialectError (with the others in `also`)."""
     return _Reader(documents, agent, bool(version)).policy()

@@ -77,6 +77,11 @@ def agents(documents: Sequence[Document]) -> tuple[str, ...]:
     return (MAIN, *sorted(found - {COMMAND_LINE}))
 
 
+def spawned(documents: Sequence[Document]) -> tuple[str, ...]:
+    """No names: its children have none."""
+    return ()
+
+
 def read(documents: Sequence[Document], agent: str = MAIN, *, version: str = "") -> Policy:
     """The policy of one platform. Raises DocumentError, or DialectError (with the others in `also`)."""
     return _Reader(documents, COMMAND_LINE if agent == MAIN else agent, bool(version)).policy(agent)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
+from extgate.core.patterns import matches
 from extgate.core.policy import Effect, Policy
+from extgate.dialects.commands import literal
 from extgate.dialects.document import Document, frontmatter
 from extgate.dialects.native import (
     AGENT,
@@ -80,6 +82,12 @@ def agents(documents: Sequence[Document]) -> tuple[str, ...]:
     return (MAIN, *sorted({*_BUILTIN_AGENTS, *(name for name, _ in _agents(documents, in_doubt=True))}))
 
 
+def spawned(documents: Sequence[Document]) -> tuple[str, ...]:
+    """Names of agents that another can start: those that are no primary ones."""
+    primary = {name for name, node in _agents(documents, in_doubt=True) if _mode(node) == "primary"}
+    return tuple(name for name in agents(documents) if name not in {MAIN, "build", "plan", *primary})
+
+
 def read(documents: Sequence[Document], agent: str = MAIN, *, version: str = "") -> Policy:
     """The policy of one agent over all scopes. Raises DocumentError, or DialectError (with the others in `also`)."""
     reader = _Reader(documents, bool(version))
@@ -135,13 +143,26 @@ class _Reader:
         blocks = [
             self.notes.unknown_keys(node, _AGENT_KEYS, f"agent.{name}") for node in own if node and node.kind == "map"
         ]
-        rows += self._blocks(blocks, f"agent.{name}.permission")
+        own_rows = self._blocks(blocks, f"agent.{name}.permission")
+        self._undone(rows, own_rows)
+        rows += own_rows
         self._servers()
         if any(str(block["mode"].scalar) == "subagent" for block in blocks if "mode" in block) or name == "general":
             self._denied_below(rows)
         Emitter(self.rules, self.root, as_run=self.as_run).emit(list(reversed(rows)))
         file = next((node.file for node in own if node), self.documents[0].path if self.documents else None)
         return policy(NAME, self.rules, self.notes, agent=agent, file=file, facts={"runtime": NAME})
+
+    def _undone(self, rows: Sequence[Row], own: Sequence[Row]) -> None:
+        """Notes each deny for everybody that a rule of the agent's own comes after."""
+        for row in rows:
+            if row.action != "deny" or row.place.node is None:
+                continue
+            over = [o for o in own if o.action != "deny" and matches(row.key, literal(o.key, stars="*?"))]
+            for later in over[:1]:
+                node = later.place.node or row.place.node
+                message = f"{later.place.text}: `{later.key}` undoes the deny of `{row.key}` that holds for everybody"
+                self.notes.at(node).warn("EG083", message, node.line, "leave it out, if the deny is meant")
 
     def _main(self) -> str:
         named = [str(block["default_agent"].scalar) for block in self.config if "default_agent" in block]
@@ -232,6 +253,11 @@ class _Reader:
                 way = [] if key == "task" else [[test(key)]]
                 self.rules.add("deny", kinds - TOOL or kinds, Place("sub-agents have none"), *way, text=key)
                 self.rules.add("deny", TOOL, Place("sub-agents have none"), [test(key)], text=key)
+
+
+def _mode(node: Node | None) -> str:
+    found = node.get("mode") if node is not None and node.kind == "map" else None
+    return str(found.scalar) if found else ""
 
 
 def _items(node: Node | None) -> list[tuple[str, Node]]:

@@ -11,6 +11,7 @@ from extgate.core.policy import Policy
 from extgate.dialects import claude_code, codex, gemini, hermes, opencode, patterns, profile
 from extgate.dialects.as_run import known_version
 from extgate.dialects.document import Document
+from extgate.dialects.native import MAIN
 from extgate.errors import DialectError, DocumentError
 
 AGENT_FILES: dict[str, Callable[[Sequence[Document]], Policy]] = {
@@ -33,6 +34,7 @@ class Native(Protocol):
     SUBAGENTS: tuple[str, ...]
 
     def agents(self, documents: Sequence[Document]) -> tuple[str, ...]: ...
+    def spawned(self, documents: Sequence[Document]) -> tuple[str, ...]: ...
     def read(self, documents: Sequence[Document], agent: str = "main", *, version: str = "") -> Policy: ...
 
 
@@ -65,14 +67,31 @@ def read_agent(document: Document) -> Policy:
     return AGENT_FILES[dialect_of(document)]([document])
 
 
-def read_native(runtime: str, documents: Sequence[Document], agent: str) -> Policy:
-    """The policy of one agent of a runtime, as documented.
+def read_natives(runtime: str, documents: Sequence[Document]) -> dict[str, Policy | DocumentError]:
+    """The policy of each agent of a runtime by name, as documented, or why there is none.
 
-    facts: `as_run`, the same as the version in `version` really runs; `as_run_error` instead, when that does not start.
-    Raises DocumentError, or DialectError (with the others in `also`).
+    facts: `version`, and the same `as_run` by it (or `as_run_error`, when that does not start); `below`: policies of
+    the agents that could be started, by name.
     """
+    found = {name: _read(runtime, documents, name) for name in NATIVE[runtime].agents(documents)}
+    main = found[MAIN]
+    spawned = NATIVE[runtime].spawned(documents)
+    below = {name: policy for name, policy in found.items() if isinstance(policy, Policy) and name in spawned}
+    if isinstance(main, Policy) and runtime == claude_code.NAME:
+        below.setdefault("general-purpose", main)  # it has all that the session has
+    for name, policy in found.items():
+        if isinstance(policy, Policy):
+            others = {other: bare for other, bare in below.items() if other != name}
+            found[name] = replace(policy, facts={**policy.facts, "below": others})
+    return found
+
+
+def _read(runtime: str, documents: Sequence[Document], agent: str) -> Policy | DocumentError:
     native, version = NATIVE[runtime], known_version(runtime)
-    found = native.read(documents, agent)
+    try:
+        found = native.read(documents, agent)
+    except DocumentError as error:
+        return error
     facts: dict[str, object] = {"version": version}
     try:
         facts["as_run"] = native.read(documents, agent, version=version)

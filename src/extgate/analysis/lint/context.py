@@ -48,7 +48,7 @@ class Context:
         """Every list entry once, in file order."""
         found: dict[tuple[str, str, int | None], list[tuple[Rule, Entry]]] = {}
         for rule in self.policy.rules:
-            for entry in rule.entries:
+            for entry in rule.entries if rule.file else ():  # a runtime's own defaults are no lists of the user's
                 found.setdefault((rule.text, entry.text, entry.line), []).append((rule, entry))
         return tuple(Spot(key[0], rows[0][1], tuple(rows)) for key, rows in found.items())
 

@@ -8,6 +8,7 @@ from extgate.analysis.lint import (
     bad_names,
     foreign_syntax,
     matches_nothing,
+    native_leaks,
     old_spelling,
     open_end,
     pattern_dialect,
@@ -30,6 +31,7 @@ RULES: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     pattern_dialect.check,
     shell_left.check,
     open_end.check,
+    native_leaks.check,
 )
 
 INVENTORY_RULES: tuple[Callable[[Inventory], Iterator[Finding]], ...] = (bad_names.check_inventory,)
