@@ -103,20 +103,22 @@ class _Look:
     """One moment: what is closed, resolved once for one question or for many."""
 
     def __init__(self, closed: Closed, base: Path, skills: SkillFolders) -> None:
-        self.base = base
-        self.globs = [PathGlob(closed.root, glob) for glob in closed.files]
-        self.folders = _keys(closed.folders)
-        self.roots = _keys(closed.skills)
-        self.kept = _keys(closed.kept)
-        self.visible, self.hidden = _keys(skills.visible), _keys(skills.hidden)
-        existing = [path for glob in self.globs for path in glob.existing()]
-        self._named = set(_keys(existing))
-        self._inodes = _inodes([*existing, *closed.folders])
-        self._hidden_inodes = _inodes(skills.hidden)
-        self._kept_inodes = _inodes([*closed.skills, *closed.kept])
-        places = [*self._named, *(glob.prefix for glob in self.globs), *self.folders, *self.roots, *self.kept]
+        self.base = os.path.abspath(base)
+        disk = self._disk = _Disk()
+        globs = [PathGlob(closed.root, glob) for glob in closed.files]
+        self.globs = [(disk.key(glob.folder), tuple(map(_fold, glob.rest))) for glob in globs]
+        self.folders = disk.keys(closed.folders)
+        self.roots = disk.keys(closed.skills)
+        self.kept = disk.keys(closed.kept)
+        self.visible, self.hidden = disk.keys(skills.visible), disk.keys(skills.hidden)
+        existing = [path for glob in globs for path in glob.existing()]
+        self._named = set(disk.keys(existing))
+        self._inodes = disk.inodes([*existing, *closed.folders])
+        self._hidden_inodes = disk.inodes(skills.hidden)
+        self._kept_inodes = disk.inodes([*closed.skills, *closed.kept])
+        places = [*self._named, *(prefix for prefix, _ in self.globs), *self.folders, *self.roots, *self.kept]
         self._above = {place[:depth] for place in places for depth in range(len(place) + 1)}
-        self._above_inodes = _inodes({parent for path in existing for parent in path.parents})
+        self._above_inodes = disk.inodes({parent for path in existing for parent in path.parents})
 
     def refusal(self, path: object, action: Action) -> str | None:
         if not isinstance(path, str) or "\0" in path or len(path) > MAX_PATH:
@@ -129,26 +131,25 @@ class _Look:
 
     def readings(self, path: str) -> Iterator[str]:
         """Every absolute path that a tool could open when it is given this one, links followed."""
-        base = os.path.abspath(self.base)
         plain = path.removeprefix("file://").replace("\\", "/")
         full: dict[str, None] = {}
         for text in dict.fromkeys((path, plain, plain.strip(), os.path.expanduser(plain))):
-            for joined in (os.path.join(base, text), os.path.join(base, text.lstrip("/"))):
+            for joined in (os.path.join(self.base, text), os.path.join(self.base, text.lstrip("/"))):
                 full |= dict.fromkeys((joined, os.path.normpath(joined)))
-        yield from dict.fromkeys(os.path.realpath(form) for form in full)
+        yield from dict.fromkeys(self._disk.real(form) for form in full)
 
     def is_above(self, real: str) -> bool:
         """Whether something closed lies below."""
-        key = _key(real)
+        key = self._disk.key(real)
         return key in self._above or any(_is_in(folder, key) for folder in self.hidden)
 
     def _why(self, real: str, action: Action) -> str | None:
-        key, inodes = _key(real), _chain_inodes(real)
+        key, inodes = self._disk.key(real), self._disk.inodes([real, *Path(real).parents])
         if key in self._named or any(_is_in(key, folder) for folder in self.folders) or inodes & self._inodes:
             return _OF_POLICY
-        if any(glob.holds(key) for glob in self.globs):
+        if any(_is_in(key, prefix) and _fits(key[len(prefix) :], rest) for prefix, rest in self.globs):
             return _OF_POLICY
-        if action == "write" and (key in self._above or _inode(real) in self._above_inodes):
+        if action == "write" and (key in self._above or self._disk.inode(real) in self._above_inodes):
             return _OF_POLICY
         if self._is_hidden_skill(real, key, inodes):
             return _OF_SKILL
@@ -177,19 +178,13 @@ def _skill_below(real: str, key: _Key, root: _Key) -> _Key | None:
 
 
 class PathGlob:
-    """A closed glob: its folder as far as it is plain, resolved, and the patterns of the segments below."""
+    """A glob of files: its folder as far as it is plain, and the patterns of the segments below."""
 
     def __init__(self, root: Path, glob: str) -> None:
         parts = Path(glob).parts
         plain = next((i for i, part in enumerate(parts) if any(c in part for c in "*?[")), len(parts) - 1)
         self.folder = root.joinpath(*parts[:plain])
         self.rest = parts[plain:]
-        self.prefix = _key(self.folder)
-        self._folded = tuple(_fold(part) for part in self.rest)
-
-    def holds(self, key: _Key) -> bool:
-        """Whether the path is one that the glob names, there or not."""
-        return _is_in(key, self.prefix) and _fits(key[len(self.prefix) :], self._folded)
 
     def existing(self) -> Iterator[Path]:
         """What it names now, with what links among that lead to."""
@@ -208,13 +203,54 @@ def _fits(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
     return bool(parts) and matches(parts[0], patterns[0]) and _fits(parts[1:], patterns[1:])
 
 
-def _key(path: str | Path) -> _Key:
-    """The segments of a resolved path, folded for comparing."""
-    return tuple(_fold(part) for part in Path(os.path.realpath(path)).parts)
+class _Disk:
+    """What paths lead to, looked up once each: for one moment's questions, which name the same folders again."""
 
+    def __init__(self) -> None:
+        self._reals: dict[str, str] = {}
+        self._keys: dict[str, _Key] = {}
+        self._inodes: dict[str, _Inode | None] = {}
 
-def _keys(paths: Iterable[Path]) -> tuple[_Key, ...]:
-    return tuple(dict.fromkeys(_key(path) for path in paths))
+    def real(self, path: str | Path) -> str:
+        """The path with every link followed, as `os.path.realpath` has it."""
+        text = os.fspath(path)
+        found = self._reals.get(text)
+        if found is None:
+            found = self._reals[text] = self._resolved(text)
+        return found
+
+    def _resolved(self, path: str) -> str:
+        head, tail = os.path.split(path.rstrip("/"))
+        if not head or head == path or not tail or tail in (".", "..") or os.path.islink(path):
+            return os.path.realpath(path)
+        return os.path.join(self.real(head), tail)
+
+    def key(self, path: str | Path) -> _Key:
+        """The segments of the resolved path, folded for comparing."""
+        real = self.real(path)
+        found = self._keys.get(real)
+        if found is None:
+            found = self._keys[real] = tuple(map(_fold, Path(real).parts))
+        return found
+
+    def keys(self, paths: Iterable[Path]) -> tuple[_Key, ...]:
+        """Their keys, each once."""
+        return tuple(dict.fromkeys(map(self.key, paths)))
+
+    def inode(self, path: str | Path) -> _Inode | None:
+        """Device and inode that the path leads to; None when there is nothing."""
+        text = os.fspath(path)
+        if text not in self._inodes:
+            try:
+                found = os.stat(text)
+                self._inodes[text] = (found.st_dev, found.st_ino)
+            except (OSError, ValueError):
+                self._inodes[text] = None
+        return self._inodes[text]
+
+    def inodes(self, paths: Iterable[str | Path]) -> set[_Inode]:
+        """The inodes of those that are there."""
+        return {inode for path in paths if (inode := self.inode(path))}
 
 
 def _fold(part: str) -> str:
@@ -227,20 +263,3 @@ def _fold(part: str) -> str:
 
 def _is_in(key: _Key, folder: _Key) -> bool:
     return key[: len(folder)] == folder
-
-
-def _inode(path: str | Path) -> _Inode | None:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return (found.st_dev, found.st_ino)
-
-
-def _inodes(paths: Iterable[Path]) -> set[_Inode]:
-    return {inode for path in paths if (inode := _inode(path))}
-
-
-def _chain_inodes(real: str) -> set[_Inode]:
-    """The inodes of a path and of every folder above it, as far as they exist."""
-    return _inodes([Path(real), *Path(real).parents])
