@@ -7,6 +7,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,12 @@ ANSWER = {"lines": ["a: + tool edit"], "waiting": False}
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
-    (tmp_path / "office").mkdir()
-    return tmp_path / "office"
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    # A socket's path is short on every system, and a test's own folder may be too long for the tests' plain clients.
+    with tempfile.TemporaryDirectory(prefix="eg") as short:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", f"{short}/run")
+        (tmp_path / "office").mkdir()
+        yield tmp_path / "office"
 
 
 def run(*args: str) -> subprocess.CompletedProcess[str]:
