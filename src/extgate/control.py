@@ -129,7 +129,7 @@ def _private(folder: Path) -> Path:
     """The folder, made where absent. Raises WorkspaceError when others could put sockets there."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat()
-    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
         fix = f"make it yours alone: chmod 700 {folder}"
         raise WorkspaceError("is open to other users, so no control socket is put there", file=str(folder), fix=fix)
     return folder

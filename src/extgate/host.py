@@ -24,6 +24,7 @@ from extgate.enforce.dispatch import Dispatcher, Expiry, Liveness
 from extgate.enforce.gate import Gate
 from extgate.enforce.in_force import Change
 from extgate.enforce.sinks import JsonLines
+from extgate.errors import ExtgateError
 from extgate.homes import Homes
 from extgate.reload import Reloader, Report, report_dict, report_lines
 from extgate.settings import Settings, read_settings
@@ -74,7 +75,10 @@ def open_host(root: Path, wishes: Wishes, servers: LiveServers | None = None) ->
         host.start(Workspace(homes))
         stack.enter_context(watcher)
         stack.enter_context(Expiry(host.dispatcher))
-        stack.enter_context(Control(root, {"accept": host.answer_accept}))
+        try:
+            stack.enter_context(Control(root, {"accept": host.answer_accept}))
+        except (ExtgateError, OSError) as error:
+            wishes.say(f"`extgate reload` does not reach this process: {error}")
         yield host
 
 

@@ -178,6 +178,16 @@ def test_what_waits_takes_effect_when_somebody_asks_from_outside(office: Office)
     assert gate.use(write_file)
 
 
+def test_a_host_whose_socket_cannot_be_made_says_so_and_runs(office: Office) -> None:
+    folder = Path(os.environ["XDG_RUNTIME_DIR"]) / "extgate"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    said: list[str] = []
+    host = office.open("writer", say=said.append)
+    assert host.dispatcher.standing("writer").is_available
+    assert [line for line in said if "`extgate reload` does not reach this process" in line]
+
+
 def test_every_answer_is_in_the_record(office: Office) -> None:
     host = office.open("writer")
     host.dispatcher.seated("writer").gate.use_named("no-such-tool")
