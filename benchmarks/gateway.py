@@ -78,7 +78,8 @@ async def relay_stdio(command: list[str]) -> None:
     """The least that a relay can do: lines from one pipe to the other."""
     loop = asyncio.get_running_loop()
     child = await asyncio.create_subprocess_exec(*command, stdin=-1, stdout=-1, limit=2**26)
-    assert child.stdin and child.stdout
+    assert child.stdin is not None
+    assert child.stdout is not None
     reader = asyncio.StreamReader(limit=2**26)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
 
@@ -204,7 +205,8 @@ async def stdio_client(command: list[str], cwd: str) -> AsyncIterator[Ask]:
     child = await asyncio.create_subprocess_exec(
         *command, stdin=-1, stdout=-1, stderr=-3, limit=2**26, cwd=cwd, start_new_session=True
     )
-    assert child.stdin and child.stdout
+    assert child.stdin is not None
+    assert child.stdout is not None
     waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def read() -> None:

@@ -116,12 +116,9 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._fail(400)
-        except httptools.HttpParserError:
-            self._fail(400)
-        except _TooMuchError as error:
-            self._fail(error.status)
+        except (httptools.HttpParserUpgrade, httptools.HttpParserError) as error:
+            cause = error.__context__
+            self._fail(cause.status if isinstance(cause, _TooMuchError) else 400)
 
     def write(self, data: bytes) -> None:
         """Sends bytes. A client that does not read what it asked for is cut off."""
