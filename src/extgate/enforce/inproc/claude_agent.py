@@ -9,7 +9,7 @@ by its target where there is one (a skill, a sub-agent, a resource). The hook ho
 `can_use_tool` is skipped under `bypassPermissions` and for what `allowed_tools` names, so the host's own one only comes
 after the hook. `allowed_tools` restricts nothing: it approves beforehand. Residual roads: the file of a hidden skill
 can be read with a file tool or a shell; instructions of a server that is left only in part reach the prompt.
-Supported: claude-agent-sdk 0.1.76 up to 0.2.x.
+Supported: claude-agent-sdk 0.2.182 up to 0.2.x (before, hidden tools of in-process servers stay listed).
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class ClaudeDoor:
         if "ReadMcpResourceTool" in owners:
             return await gate.aread_uri(str(args.get("server")), str(args.get("uri")))
         if "ListMcpResourcesTool" in owners:
-            return self._list_resources(gate, args.get("server")) or answer
+            listed = self._list_resources(gate, args.get("server"))
+            return answer if listed is None else listed
         return answer
 
     async def _spawn(self, gate: Gate, agent_type: str, is_child: bool) -> Answer:

@@ -6,8 +6,10 @@ where that is possible: it is not among `tools`, and it is among `disallowed_too
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from extgate.core.extension import Extension
@@ -31,6 +33,7 @@ def reduced(gate: Gate, options: ClaudeAgentOptions, gate_of: Callable[[str], Ga
         "disallowed_tools": _merged(options.disallowed_tools, hidden(gate)),
         "allowed_tools": [rule for rule in options.allowed_tools if rule.partition("(")[0] not in set(hidden(gate))],
         "skills": skills(gate, options.skills),
+        "settings": _settings(gate, options.settings),
     }
     if isinstance(options.mcp_servers, Mapping):
         changes |= {"mcp_servers": _servers(gate, options.mcp_servers), "strict_mcp_config": True}
@@ -64,6 +67,22 @@ def skills(gate: Gate, own: Any) -> list[str]:
     names = [name for ext in items if _is_skill_name(name := ext.declared_name or ext.leaf)]
     names = list(dict.fromkeys(gate.see_named(names, ("skill",))))
     return [name for name in names if name in own] if isinstance(own, list) else names
+
+
+def _settings(gate: Gate, own: str | None) -> str:
+    """The settings with every hidden skill off: the `skills` option does not reach the list that sub-agents get.
+
+    Skills that the program brings go too, unless one of them is installed and visible. own: JSON, or a file of it.
+    Source: Claude Code 2.1.332, requests of its general-purpose agent (2026-11-30).
+    """
+    settings = json.loads(own if own.lstrip().startswith("{") else Path(own).read_text()) if own else {}
+    shown = set(skills(gate, None))
+    items = gate.inventory.of_kind("skill")
+    off = {name: "off" for ext in items for name in (ext.declared_name or ext.leaf, ext.leaf) if name not in shown}
+    settings["skillOverrides"] = {**settings.get("skillOverrides", {}), **off}
+    if not any(ext.source == "claude-code" and gate.is_visible(ext) for ext in items):
+        settings["disableBundledSkills"] = True
+    return json.dumps(settings)
 
 
 def _agent(gate: Gate, agent: Any) -> Any:
