@@ -24,6 +24,7 @@ RING |= {
     "control": 3,
     "reload": 3,
     "host": 3,
+    "client_config": 3,
     "gateway": 3,
     "gateway_http": 3,
     "gateway_settings": 3,

@@ -66,7 +66,7 @@ for line in sys.stdin:
         result = {"protocolVersion": "2025-06-18", "capabilities": offered, "serverInfo": about}
         say({"id": message["id"], "result": result})
     elif method == "tools/list":
-        say({"id": message["id"], "result": {"tools": [{"name": name} for name in tools]}})
+        say({"id": message["id"], "result": {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in tools]}})
     elif method == "tools/call":
         call(message)
     elif method == "notifications/cancelled":
@@ -76,5 +76,7 @@ for line in sys.stdin:
         say(
             {"id": asked.pop(message["id"]), "result": content(json.dumps(message.get("result", message.get("error"))))}
         )
-    elif "id" in message:
+    elif "id" in message and method == "ping":
         say({"id": message["id"], "result": {}})
+    elif "id" in message:
+        say({"id": message["id"], "error": {"code": -32601, "message": "no such method"}})
