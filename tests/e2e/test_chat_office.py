@@ -93,7 +93,7 @@ def test_customer_service_has_what_its_profile_says_and_changes_nothing(office: 
         done = office.chat("customer-service", model, "--once", "你有哪些mcp、tool、skills")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     for request in model.requests:
-        assert set(request.tools) == READING | CATALOG | {"task"}
+        assert set(request.tools) - {"write_todos"} == READING | CATALOG | {"task"}  # todos: deepagents before 0.7
         assert skills_in(request.system) == SKILLS["customer-service"] | SKILLS["writing"]
     results = model.requests[-1].results
     assert len(results) == 9

@@ -95,9 +95,8 @@ def test_once_prints_the_answer_alone_and_the_request_holds_what_the_agent_may_h
     assert "· demo_echo" in done.stderr
     assert calls(root) == ["echo"]
     for request in model.requests:
-        assert sorted(request.tools) == sorted(
-            ["ls", "read_file", "glob", "grep", "task", "fetch_skills", "get_skill", "demo_echo"]
-        )
+        own = set(request.tools) - {"write_todos"}  # of deepagents before 0.7
+        assert own == {"ls", "read_file", "glob", "grep", "task", "fetch_skills", "get_skill", "demo_echo"}
         assert "**tone**" in request.system
         assert "deploy" not in request.system.lower()
     assert model.requests[0].user == "hello"
