@@ -355,9 +355,12 @@ class Search:
 
 
 def guesses(glob: Glob, alphabet: Alphabet, least: int = 0) -> Iterator[Letters]:
-    """Names of the glob with nothing, then with little that no pattern names, for its stars; filled up to `least`."""
+    """Names of the glob with nothing, then with little for its stars, a letter that no pattern names among it.
+
+    least: characters to fill it up to, in one of them.
+    """
     missing = max(least - len(glob.cells), 0)
-    for fill in ((), (alphabet.fresh,), (alphabet.fresh,) * 2, (alphabet.fresh,) * missing):
+    for fill in ((), (1,), (alphabet.fresh,), (alphabet.fresh,) * 2, (alphabet.fresh,) * missing):
         parts = ((symbol & -symbol,) if symbol else fill for symbol in glob.symbols)
         yield tuple(letter for part in parts for letter in part)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 
 from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.boxes import Box, Condition
 from extgate.analysis.entries import glob_of
 from extgate.analysis.globs import Glob, bits, read_glob
-from extgate.analysis.spellings import CUT_FACETS, PLAIN, Shape, Slot, Template, image
+from extgate.analysis.spellings import CUTS, LONG, PLAIN, Form, Shape, Slot, Template, image
 from extgate.core.names import Facet
 from extgate.core.policy import Test
 
@@ -34,15 +33,7 @@ class Encoder:
         key = (test.facets, test.pattern, test.is_exact)
         if key not in self._memo:
             reading = _Reading(glob_of(test, self.alphabet), self._mapped)
-            found = {
-                box
-                for facet in test.facets
-                for template in self.shape.templates.get(facet, ())
-                for box in self._of_template(reading, template, facet)
-            }
-            if self.shape.cuts and set(test.facets) & set(CUT_FACETS):
-                found |= set(self._of_cuts(reading.glob))
-            self._memo[key] = largest(found)
+            self._memo[key] = largest({box for facet in test.facets for box in self._of_facet(reading, facet)})
         return self._memo[key]
 
     def name(self, text: str, name: str) -> Box:
@@ -53,18 +44,28 @@ class Encoder:
         """The text matches the pattern."""
         return (Condition(text, read_glob(pattern, self.alphabet)),)
 
-    def _of_cuts(self, glob: Glob) -> Iterator[Box]:
+    def _of_facet(self, reading: _Reading, facet: Facet) -> Iterator[Box]:
+        is_replaced = self.shape.cuts.get(facet, False)
+        always = Glob((), 1, self.alphabet.full)
+        for form in self.shape.forms.get(facet, ()):
+            for box in self._of_form(reading, form):
+                yield (*box, Condition(LONG, always, is_not=True)) if is_replaced else box
+        if facet in self.shape.cuts:
+            for box in self._of_cuts(reading.glob, facet):
+                yield (*box, Condition(LONG, always)) if is_replaced else box
+
+    def _of_cuts(self, glob: Glob, facet: Facet) -> Iterator[Box]:
         """Boxes for names that a runtime has cut. They begin as the whole name does, so far as the server goes."""
         length = min(_KEPT, (glob.loops & -glob.loops).bit_length() - 1 if glob.loops else len(glob.cells))
-        begins = Glob(glob.cells[:length], 1 << length, self.alphabet.full)
-        reading = _Reading(begins, self._mapped)
+        begins = _Reading(Glob(glob.cells[:length], 1 << length, self.alphabet.full), self._mapped)
+        joined = (form for form in self.shape.forms[facet] if len(form.template) > 1)
         servers = {
             tuple(condition for condition in box if condition.text == "server")
-            for template in self.shape.templates["item_any"]
-            for box in self._of_template(reading, template, "item_any")
+            for form in joined
+            for box in self._of_form(begins, form)
         }
         for box in largest(servers):
-            for cut in self.shape.cuts:
+            for cut in CUTS:
                 yield (*box, Condition(cut, glob))
 
     def _letters(self, text: str) -> list[int]:
@@ -72,43 +73,28 @@ class Encoder:
 
     # ------------------------------------------------------------------------------------------ one template
 
-    def _of_template(self, reading: _Reading, template: Template, facet: Facet) -> Iterator[Box]:
-        conditions = tuple(self._conditions(template, facet))
-        for parts, more in self._variants(template):
+    def _of_form(self, reading: _Reading, form: Form) -> Iterator[Box]:
+        unless = [Condition(text, read_glob(pattern, self.alphabet), is_not=True) for text, pattern in form.unless]
+        for parts, more in self._variants(form.template):
             for spans in self._match(reading.glob, 0, parts):
                 read = (Condition(slot.text, reading.part(slot, start, stop)) for slot, start, stop in spans)
-                box = self._tidy((*read, *more, *conditions))
+                box = self._tidy((*read, *more, *unless))
                 if box is not None:
                     yield box
 
     def _variants(self, template: Template) -> Iterator[tuple[Template, tuple[Condition, ...]]]:
-        """The template, or where a text may bring its first words along, one variant for each case."""
+        """The template, or where its texts may bring its first words along, one variant for each case."""
         if template not in self.shape.absorbing:
             yield template, ()
             return
-        first, slot = template[0], template[1]
+        first, rest = template[0], template[1:]
         assert isinstance(first, str)
-        assert isinstance(slot, Slot)
-        begins = Glob(self._letters(first), 1 << len(first), self.alphabet.full)
-        brought = Glob([self._mapped(slot.way, cell) for cell in begins.cells], begins.loops, self.alphabet.full)
-        yield template[1:], (Condition(slot.text, brought),)
-        yield template, (Condition(slot.text, brought, is_not=True),)
-
-    def _conditions(self, template: Template, facet: Facet) -> Iterator[Condition]:
-        """When a spelling is there at all."""
-        if len(template) > 1 and Slot("category") in template:
-            yield Condition("category", read_glob("?*", self.alphabet))
-        if facet not in ("item", "full"):
-            return
-        for before, joint in pairwise(template):
-            if isinstance(before, Slot) and isinstance(joint, str):
-                after = template[-1]
-                assert isinstance(after, Slot)
-                never = [(before, f"*{joint}*")]
-                if facet == "full":
-                    never += [(before, f"*{joint[0]}"), (after, f"*{joint}*"), (after, f"{joint[-1]}*")]
-                for slot, pattern in never:
-                    yield Condition(slot.text, read_glob(pattern, self.alphabet), is_not=True)
+        begins = _Reading(Glob(self._letters(first), 1 << len(first), self.alphabet.full), self._mapped)
+        brought = largest(set(self._of_form(begins, Form(template=rest))))
+        for box in brought:
+            yield rest, box
+        assert all(len(box) == 1 for box in brought)
+        yield template, tuple(condition._replace(is_not=True) for box in brought for condition in box)
 
     def _match(self, glob: Glob, start: int, parts: Sequence[str | Slot]) -> Iterator[tuple[Span, ...]]:
         """Every way for the glob, read from a state on, to match the parts: where each text is read."""
@@ -145,11 +131,12 @@ class Encoder:
         """The box without conditions that always hold; None when one never does."""
         kept: dict[Condition, None] = {}
         for condition in box:
+            is_optional = condition.text in self._optional
             if condition.is_not and condition.glob.is_empty:
                 continue
-            if condition.glob.is_empty or (condition.is_not and condition.glob.is_all):
+            if condition.glob.is_empty or (condition.is_not and condition.glob.is_all and not is_optional):
                 return None
-            if condition.is_not or not condition.glob.is_all or condition.text in self._optional:
+            if condition.is_not or not condition.glob.is_all or is_optional:
                 kept[condition] = None
         return tuple(kept)
 

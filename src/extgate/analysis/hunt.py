@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from extgate.analysis.suggest import suggestions
 from extgate.analysis.worlds import Values, World
 from extgate.core.decide import CompiledProfile, Verdict, holds, judge
 from extgate.core.extension import Extension
-from extgate.core.names import Facet, Naming
+from extgate.core.names import Naming
 from extgate.core.patterns import matches
 from extgate.core.policy import STRICTNESS, Effect, Entry, Profile, Rule
 
@@ -67,16 +67,11 @@ class Hunt:
     def _hunt(self, found: Sequence[Case], of_calls: bool) -> Witness | None:
         """Cases of one formula, searched world by world."""
         opened = [case for one in found if (case := self._opened(one)) is not None]
-        witness = None if of_calls else self._suggested(opened)
+        places = _places(self.kind, opened) if opened else []
+        witness = None if of_calls else self._suggested(opened, places)
         if witness:
             return witness
-        seen = set()
-        facets = sorted({f for case in opened for atom in (*case.inside, *case.outside) for f in _facets(atom)})
-        for world, shape in shapes(self.kind) if opened else ():
-            key = (shape.texts, tuple(shape.templates.get(facet) for facet in facets), len(world.never))
-            if key in seen:
-                continue
-            seen.add(key)
+        for world, shape in places:
             witness, is_sure = self._in_world(world, shape, opened, of_calls)
             if witness is None and not is_sure and shape.cuts:
                 witness, _ = self._in_world(*_tame(world, shape), opened, of_calls)
@@ -100,10 +95,10 @@ class Hunt:
             inside.add(atom)
         return Case(frozenset(inside), case.outside)
 
-    def _suggested(self, opened: Sequence[Case]) -> Witness | None:
+    def _suggested(self, opened: Sequence[Case], places: Sequence[tuple[World, Shape]]) -> Witness | None:
         """A witness among the things that the lists themselves speak of."""
         entries = {entry: None for case in opened for atom in case.inside for entry in atom.entries or ()}
-        for world, shape in shapes(self.kind) if opened else ():
+        for world, shape in places:
             for values in islice(suggestions(entries, shape, self.ground.alphabet), _TRIED):
                 self.meter.spend(_TRIAL)
                 witness = self._witness(world, values, of_calls=False) if _fits(world, values) else None
@@ -192,14 +187,21 @@ def _fits(world: World, values: Values) -> bool:
     )
 
 
-def _facets(atom: Atom) -> Iterator[Facet]:
-    return (facet for entry in atom.entries or () for test in entry.tests for facet in test.facets)
+def _places(kind: str, opened: Sequence[Case]) -> list[tuple[World, Shape]]:
+    """The worlds that differ in what the lists of these cases look at, the plainest first."""
+    entries = (entry for case in opened for atom in (*case.inside, *case.outside) for entry in atom.entries or ())
+    facets = sorted({facet for entry in entries for test in entry.tests for facet in test.facets})
+    found: dict[object, tuple[World, Shape]] = {}
+    for world, shape in shapes(kind):
+        key = (shape.texts, tuple(shape.forms.get(facet) for facet in facets), world.never, tuple(world.one_of))
+        found.setdefault(key, (world, shape))
+    return list(found.values())
 
 
 def _tame(world: World, shape: Shape) -> tuple[World, Shape]:
     """The world over names that no runtime cuts, and URIs that are written in one way."""
-    texts = tuple(replace(text, max_length=_SHORT[text.name]) for text in shape.texts if text.name not in shape.cuts)
-    return replace(world, never=(*world.never, *PLAIN_URIS)), replace(shape, texts=texts, cuts=())
+    texts = tuple(replace(text, max_length=_SHORT[text.name]) for text in shape.texts if text.name in _SHORT)
+    return replace(world, never=(*world.never, *PLAIN_URIS)), replace(shape, texts=texts, cuts={})
 
 
 def _rank(verdict: Verdict) -> int:

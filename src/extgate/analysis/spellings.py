@@ -6,8 +6,8 @@ between the marks. So a new wire name is known here at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from extgate.analysis.boxes import Text
 from extgate.analysis.worlds import World, worlds
 from extgate.core.extension import KINDS
 from extgate.core.names import Facet, Naming
+from extgate.core.patterns import matches
 
 _MARKS = ("Qq", "Ww", "Zz", "Yy", "Kk", "Jj")
 PLAIN = ".é-! :~"
@@ -24,9 +25,10 @@ stay as they are, nothing is cleaned."""
 
 CUTS = tuple(f"cut{at}" for at in (1, 2, 3))
 """Stand-ins for what runtimes make of names that are too long for them: they may be anything."""
-CUT_FACETS: tuple[Facet, ...] = ("any", "item_any")
 CUT_TO = (63, 64)
 """Characters that a name has once it is cut: the fewest and the most."""
+LONG = "long"
+"""A stand-in that is there when names are too long for a runtime, and else absent."""
 
 
 class Slot(NamedTuple):
@@ -40,13 +42,24 @@ Template = tuple[str | Slot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How a world's things are spelled: templates by facet. absorbing: those that do not repeat their first words."""
+class Form:
+    """One spelling, and where there is none: when one of these texts matches its pattern."""
 
-    templates: Mapping[Facet, tuple[Template, ...]]
+    template: Template
+    unless: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a world's things are spelled, by facet. absorbing: templates that do not repeat their first words.
+
+    cuts: facets in which long names have further spellings, or with True only others.
+    """
+
+    forms: Mapping[Facet, tuple[Form, ...]]
     absorbing: frozenset[Template]
     texts: tuple[Text, ...]
-    cuts: tuple[str, ...] = ()
+    cuts: Mapping[Facet, bool] = field(default_factory=dict)
 
 
 @cache
@@ -80,12 +93,61 @@ def _learned(world: World) -> Shape:
     found = _spellings(world, _marked(world, "a"))
     templates = {facet: tuple(_template(world, name) for name in names) for facet, names in found.items()}
     absorbing = {t for rows in templates.values() for t in rows if _absorbs(world, t)}
-    cuts = CUTS if any(text.name == "server" for text in world.texts) else ()
-    texts = (
-        *world.texts,
-        *(Text(name=cut, min_length=CUT_TO[0], max_length=CUT_TO[1], is_optional=True) for cut in cuts),
+    probes = list(_features(world, templates))
+    forms = {facet: tuple(_form(t, facet, probes) for t in rows) for facet, rows in templates.items()}
+    cuts = _cuts(world, templates) if any(text.name == "server" for text in world.texts) else {}
+    loose = [Text(name=cut, min_length=CUT_TO[0], max_length=CUT_TO[1], is_optional=True) for cut in CUTS]
+    loose.append(Text(name=LONG, max_length=1, is_optional=True))
+    texts = (*world.texts, *(loose if cuts else ()))
+    return Shape(forms=forms, absorbing=frozenset(absorbing), texts=texts, cuts=cuts)
+
+
+_Probe = tuple[str, str, Mapping[str, str], Mapping[Facet, tuple[str, ...]]]
+"""A text, a pattern that it matches, a thing whose text does, and how that is spelled."""
+
+
+def _features(world: World, templates: Mapping[Facet, tuple[Template, ...]]) -> Iterator[_Probe]:
+    """Things with something in one of their texts that may take a spelling away."""
+    joints = {part for rows in templates.values() for t in rows for part in t[1:] if isinstance(part, str)}
+    plain = {text.name: text.name[0] * 3 for text in world.texts}
+    for text in world.texts:
+        word = plain[text.name]
+        samples = [("", "")] if not text.min_length else []
+        for joint in sorted(joints):
+            samples += [(f"*{joint}*", word[0] + joint + word[1:])]
+            samples += [(f"*{joint}", word + joint), (f"{joint}*", joint + word)]
+        for pattern, sample in samples:
+            if not any(name == text.name and matches(sample, never) for name, never in world.never):
+                values = plain | {text.name: sample}
+                yield text.name, pattern, values, _spellings(world, values)
+
+
+def _form(template: Template, facet: Facet, probes: Iterable[_Probe]) -> Form:
+    unless: list[tuple[str, str]] = []
+    for text, pattern, values, spelled in probes:
+        is_known = any(name == text and matches(values[text], more) for name, more in unless)
+        if not is_known and spell(template, values) not in spelled.get(facet, ()):
+            unless.append((text, pattern))
+    return Form(template=template, unless=tuple(unless))
+
+
+def spell(template: Template, values: Mapping[str, str]) -> str:
+    """The spelling of a thing with these texts, as far as no further rule of its facet speaks of it."""
+    return "".join(
+        part if isinstance(part, str) else "".join(image(character, part.way) for character in values[part.text])
+        for part in template
     )
-    return Shape(templates=templates, absorbing=frozenset(absorbing), texts=texts, cuts=cuts)
+
+
+def _cuts(world: World, templates: Mapping[Facet, tuple[Template, ...]]) -> dict[Facet, bool]:
+    """The facets in which a thing with long texts has other spellings than its templates give; True: only others."""
+    values = {text.name: text.name[0] * 60 for text in world.texts}
+    found: dict[Facet, bool] = {}
+    for facet, names in _spellings(world, values).items():
+        whole = {spell(template, values) for template in templates[facet]}
+        if set(names) != whole:
+            found[facet] = not whole <= set(names)
+    return found
 
 
 def _template(world: World, name: str) -> Template:
@@ -115,7 +177,7 @@ def _absorbs(world: World, template: Template) -> bool:
 @cache
 def _images(character: str) -> Mapping[str, str]:
     """What each way to clean a name makes of a character; without a row where it has no single image."""
-    (world,) = worlds("mcp_tool")
+    world = worlds("mcp_tool")[0]
     marks = {mark[0]: mark[1] for mark in _MARKS}
     width, images = len(PLAIN), {PLAIN: character}
     for names in _spellings(world, _marked(world, character)).values():
@@ -144,9 +206,9 @@ def letters_of(kind: str) -> str:
     words = {
         part
         for _, shape in shapes(kind)
-        for rows in shape.templates.values()
+        for rows in shape.forms.values()
         for row in rows
-        for part in row
+        for part in row.template
         if isinstance(part, str)
     }
     images = {image for character in READABLE + PLAIN for _, image in apart(character)}

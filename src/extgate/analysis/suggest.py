@@ -17,20 +17,20 @@ _EACH = 24  # things tried for one entry in one world
 
 def suggestions(entries: Iterable[Entry], shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
     """Texts of things that the entries speak of, the shortest entries first; with no entry, of anything."""
-    anything = {text.name: alphabet.spell((alphabet.fresh,)) for text in shape.texts if text.min_length == 1}
-    anything = {name: word for name, word in anything.items() if name not in _optional(shape)}
-    filler = {text.name: "" for text in shape.texts if not text.min_length} | anything
-    yield filler
+    fillers = [_filler(shape, letter, alphabet) for letter in dict.fromkeys((1, alphabet.fresh))]
+    yield from fillers
     for entry in sorted(entries, key=lambda entry: sum(len(test.pattern) for test in entry.tests)):
         parts = [list(_readings(test, shape, alphabet)) for test in entry.tests]
         for chosen in islice(product(*parts), _EACH):
             values: dict[str, str] = {}
             if all(values.setdefault(name, word) == word for part in chosen for name, word in part.items()):
-                yield filler | values
+                yield from (filler | values for filler in fillers)
 
 
-def _optional(shape: Shape) -> set[str]:
-    return {text.name for text in shape.texts if text.is_optional}
+def _filler(shape: Shape, letter: int, alphabet: Alphabet) -> dict[str, str]:
+    """The texts of a thing that nothing is said of; an optional one is absent."""
+    word = alphabet.spell((letter,))
+    return {text.name: word if text.min_length else "" for text in shape.texts if not text.is_optional}
 
 
 def _readings(test: Test, shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
@@ -40,9 +40,9 @@ def _readings(test: Test, shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
         return
     words = dict.fromkeys(alphabet.spell(letters) for letters in islice(guesses(glob, alphabet), 2))
     for facet in test.facets:
-        for template in shape.templates.get(facet, ()):
+        for form in shape.forms.get(facet, ()):
             for word in words:
-                read = _read(word, template)
+                read = _read(word, form.template)
                 if read is not None:
                     yield read
 

@@ -7,8 +7,9 @@ else has, a plugin's tool. Its texts may be anything; `build` makes the thing th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 from extgate.analysis.boxes import Text
 from extgate.core.extension import KINDS, Extension
@@ -36,8 +37,24 @@ class World:
 def worlds(kind: str) -> tuple[World, ...]:
     """Every world of a kind, the plainest first."""
     if KINDS[kind].is_mcp:
-        return (_served(kind),)
-    return tuple(_skills()) if kind == "skill" else tuple(_plain(kind))
+        found = [_served(kind)]
+    else:
+        found = _skills() if kind == "skill" else _plain(kind)
+    return (*found, *(_with(world, _HINTS[kind == "skill"]) for world in found))
+
+
+_HINTS: tuple[Mapping[str, Any], Mapping[str, Any]] = ({"read_only": True}, {"disable_model_invocation": True})
+"""Facts that turn around what a thing says of itself: of all but skills, and of skills."""
+
+
+def _with(world: World, facts: Mapping[str, Any]) -> World:
+    """The same world of things of which further facts are known."""
+
+    def build(values: Values) -> tuple[Extension, tuple[Extension, ...]]:
+        ext, others = world.build(values)
+        return replace(ext, facts={**ext.facts, **facts}), others
+
+    return replace(world, build=build)
 
 
 def _served(kind: str) -> World:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from extgate.analysis.confusables import skeleton
+from extgate.core.confusables import skeleton
 from extgate.core.extension import Extension, Finding, Inventory
-from extgate.core.names import refusal, shown_name
+from extgate.core.names import refusal, show, shown_name
 
 CODES = ("EG036", "EG037", "EG038")
 
 
 def check_inventory(inventory: Inventory) -> Iterator[Finding]:
     """Findings about the installed items alone, whatever the profile."""
+    yield from _servers(inventory)
     seen: dict[tuple[str, str], Extension] = {}
     looks: dict[tuple[str, str], Extension] = {}
     for ext in inventory.extensions:
@@ -31,3 +32,12 @@ def check_inventory(inventory: Inventory) -> Iterator[Finding]:
         if twin is not ext and shown_name(twin).casefold() != shown_name(ext).casefold():
             message = f"{ext.kind} '{shown_name(ext)}' looks like '{shown_name(twin)}'"
             yield Finding(code="EG038", message=message, file=ext.file, fix="check where it comes from, and rename one")
+
+
+def _servers(inventory: Inventory) -> Iterator[Finding]:
+    looks: dict[str, str] = {}
+    for server in inventory.servers:
+        twin = looks.setdefault(skeleton(server.name), server.name)
+        if twin != server.name:
+            message = f"the servers `{show(twin)}` and `{show(server.name)}` look alike"
+            yield Finding(code="EG038", message=message, fix="check where each comes from, and rename one")

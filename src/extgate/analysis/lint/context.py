@@ -10,9 +10,10 @@ from typing import Literal
 from extgate.core.decide import Decision, holds
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension, Finding, Inventory
-from extgate.core.names import Facet, uri_forms
+from extgate.core.names import Facet
 from extgate.core.patterns import NameIndex
 from extgate.core.policy import Entry, Policy, Rule, Test
+from extgate.core.uris import lenient_forms, uri_forms
 
 SHELLS = frozenset(
     {"bash", "shell", "sh", "zsh", "powershell", "execute", "exec", "exec_command", "run_command", "terminal"}
@@ -73,7 +74,9 @@ class Context:
             pairs = [
                 (name, ext)
                 for ext in self.inventory.of_kind(*kinds)
-                for form in (uri_forms(ext.name) if ext.kind == "mcp_resource" else (ext.name,))
+                for form in (
+                    (*uri_forms(ext.name), *lenient_forms(ext.name)) if ext.kind == "mcp_resource" else (ext.name,)
+                )
                 for facet in test.facets
                 for name in self.decider.naming.of(replace(ext, name=form)).get(facet, ())
             ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from extgate.analysis.confusables import skeleton
 from extgate.analysis.lint.context import Context, Spot
+from extgate.core.confusables import skeleton
 from extgate.core.extension import Finding
 from extgate.core.names import show
 from extgate.core.patterns import is_literal, matches
