@@ -103,8 +103,8 @@ def _servers(gate: Gate, servers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _server_rule(name: str) -> str:
-    """The rule on all tools of a server: a tool's wire name up to the tool."""
-    return wire_names(name, "x")[0].removesuffix("__x")
+    """The rule on all tools of a server: the wire name of one, without the tool's letter and what joins it."""
+    return wire_names(name, "x")[0][:-3]
 
 
 def _merged(own: Iterable[str], more: Iterable[str]) -> list[str]:

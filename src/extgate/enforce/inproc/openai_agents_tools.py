@@ -18,7 +18,6 @@ from extgate.enforce.inproc.hosted_servers import allowed_tools
 
 CALLABLE = ("tool", "mcp_tool", "subagent")
 """The kinds that a tool handed over as a plain object could be."""
-
 NOT_JSON = "was called with arguments that are not a JSON object"
 
 Args = Mapping[str, Any]
@@ -28,8 +27,8 @@ Ask = Callable[[Args | None], Awaitable[Answer]]
 
 def offered(tools: Sequence[Tool], gate: Gate) -> list[Tool]:
     """Those of the tools that the model may learn of, each asking before it runs."""
-    by_name = {name: name for name in gate.see_named([t.name for t in tools if not _identity(t, gate)], CALLABLE)}
-    return [ready for tool in tools if (ready := _ready(tool, gate, tool.name in by_name)) is not None]
+    seen = set(gate.see_named([tool.name for tool in tools if not _is_known(tool)], CALLABLE))
+    return [ready for tool in tools if (ready := _ready(tool, gate, tool.name in seen)) is not None]
 
 
 def already_asking(tool: Tool) -> Tool:
@@ -50,10 +49,10 @@ class _Known:
         return await self.inner(context, text)
 
 
-def _identity(tool: Tool, gate: Gate) -> bool:
+def _is_known(tool: Tool) -> bool:
     """Whether it is known what the tool is, without its name."""
-    known = isinstance(tool, FunctionTool) and (isinstance(tool.on_invoke_tool, _Known) or tool._is_agent_tool)
-    return known or isinstance(tool, HostedMCPTool)
+    own = isinstance(tool, FunctionTool) and (isinstance(tool.on_invoke_tool, _Known) or tool._is_agent_tool)
+    return own or isinstance(tool, HostedMCPTool)
 
 
 def _ready(tool: Tool, gate: Gate, is_named: bool) -> Tool | None:
@@ -78,23 +77,19 @@ def _spawning(tool: FunctionTool, gate: Gate) -> Tool | None:
     """An agent as a tool is the sub-agent; one without a gate under this one would escape it, and is not offered."""
     agent = tool._agent_instance
     own = vars(agent).get("gate") if agent is not None else None
-    if agent is None or not isinstance(own, Gate) or not own.is_under(gate):
-        gate.refuse_unknown(f"{tool.name} (an agent without a gate under this one)", "subagent", action="list")
-        return None
-    ext = Extension(kind="subagent", name=agent.name, source="native")
-    if not own.availability.is_available or not gate.see([ext]):
+    ext = Extension(kind="subagent", name=agent.name if agent is not None else tool.name, source="native")
+    if not isinstance(own, Gate) or not own.is_under(gate):
+        gate.refuse_item(ext, "'{name}' is an agent without a gate under this one.", action="list")
         return None
 
     async def ask(args: Args | None) -> Answer:
         if args is None:
-            return gate.refuse(agent.name, ("subagent",), why=NOT_JSON)
-        answer = await gate.ause(ext, args, action="spawn")
-        if answer and not own.availability.is_available:
-            why = unavailable_because(own.availability)
-            return replace(answer, is_allowed=False, message=f"'{agent.name}' is unavailable: {why}.")
-        return answer
+            return gate.refuse(ext.name, ("subagent",), why=NOT_JSON)
+        if not own.availability.is_available:
+            return gate.refuse_item(ext, f"'{{name}}' is unavailable: {unavailable_because(own.availability)}.", args)
+        return await gate.ause(ext, args, action="spawn")
 
-    return _asking(tool, ask)
+    return _asking(tool, ask) if own.availability.is_available and gate.see([ext]) else None
 
 
 def _hosted(tool: HostedMCPTool, gate: Gate) -> Tool | None:
