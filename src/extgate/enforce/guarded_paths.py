@@ -16,6 +16,7 @@ from typing import Literal
 
 from extgate.core.names import show
 from extgate.core.patterns import matches
+from extgate.enforce.above import gates_above, hidden_files, visible
 from extgate.enforce.gate import Gate
 
 Action = Literal["read", "write"]
@@ -63,13 +64,18 @@ def no_skills() -> SkillFolders:
 
 
 def skill_folders(gate: Gate) -> SkillFolders:
-    """Where the installed skills lie, as the gate decides them now; of an unavailable agent none is visible."""
-    visible: list[Path] = []
-    hidden: list[Path] = []
-    for ext in gate.inventory.of_kind("skill"):
-        if ext.file:
-            (visible if gate.is_visible(ext) else hidden).append(Path(ext.file).parent)
-    return SkillFolders(visible=tuple(visible), hidden=tuple(hidden))
+    """Where the installed skills lie, as the gate decides them now; of an unavailable agent none is visible.
+
+    Hidden is also what a gate above it hides.
+    """
+    installed = [ext for ext in gate.inventory.of_kind("skill") if ext.file]
+    shown = visible(gate, installed)
+    is_shown = set(map(id, shown))
+    files = [ext.file for ext in installed if id(ext) not in is_shown]
+    return SkillFolders(
+        visible=tuple(Path(ext.file or "").parent for ext in shown),
+        hidden=tuple(Path(file or "").parent for file in (*files, *sorted(hidden_files(gates_above())))),
+    )
 
 
 class GuardedPaths:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from extgate.core.extension import Extension
+from extgate.enforce import above
 from extgate.enforce.bounded_regex import BadPatternError, Regex
 from extgate.enforce.gate import Gate
 from extgate.enforce.inproc.skill_cache import CachedSkill, SkillCache
@@ -50,7 +51,7 @@ class Catalog:
     def get_tool(self, tool_name: str) -> str:
         """One visible tool's definition, as JSON."""
         tool = self._tools().get(tool_name)
-        if tool is None or len(self._gate.see(tool.owners, action="show")) < len(tool.owners):
+        if tool is None or len(above.see(self._gate, tool.owners, action="show")) < len(tool.owners):
             return self.missing(f"Tool '{tool_name}' not found")
         shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
         return json.dumps(shown, ensure_ascii=False)
@@ -61,7 +62,7 @@ class Catalog:
 
     def _visible(self) -> Iterable[Offered]:
         tools = sorted(self._tools().values(), key=lambda tool: tool.name)
-        return [tool for tool in tools if all(map(self._gate.is_visible, tool.owners))]
+        return [tool for tool in tools if len(above.visible(self._gate, tool.owners)) == len(tool.owners)]
 
     # ------------------------------------------------------------------------------------------ skills
 
@@ -79,15 +80,15 @@ class Catalog:
         """A skill's whole text. Raises CatalogError, with the reason for a hidden one."""
         found = self._found(name, category)
         if not isinstance(found, CachedSkill):
-            raise CatalogError(self._gate.use(found, action="expand").message or f"Skill '{name}' not found")
-        return self._expanded(found, self._gate.use(found.ext, action="expand").message)
+            raise CatalogError(above.use(self._gate, found, action="expand").message or f"Skill '{name}' not found")
+        return self._expanded(found, above.use(self._gate, found.ext, action="expand").message)
 
     async def aget_skill(self, name: str, category: str | None = None) -> str:
         """`get_skill` for an approver that may have to be awaited."""
         found = self._found(name, category)
         if not isinstance(found, CachedSkill):
-            raise CatalogError(self._gate.use(found, action="expand").message or f"Skill '{name}' not found")
-        return self._expanded(found, (await self._gate.ause(found.ext, action="expand")).message)
+            raise CatalogError(above.use(self._gate, found, action="expand").message or f"Skill '{name}' not found")
+        return self._expanded(found, (await above.ause(self._gate, found.ext, action="expand")).message)
 
     def _expanded(self, skill: CachedSkill, refusal: str) -> str:
         if refusal or skill.error:

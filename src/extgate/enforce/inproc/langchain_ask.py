@@ -10,9 +10,9 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import ToolMessage
 
 from extgate.core.extension import Extension
+from extgate.enforce import above
 from extgate.enforce.answer import Answer
 from extgate.enforce.gate import Gate
-from extgate.enforce.inproc.langchain_subagents import gates_above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +34,13 @@ class Ask:
         """The gate's answer, and that of every gate above it."""
         if self.refusal:
             return gate.refuse_item(self.ext, self.refusal, self.args, action=self.action, session=self.session)
-        answer = gate.use(self.ext, self.args, action=self.action, session=self.session)
-        for above in gates_above():
-            if answer and self._concerns(above, answer):
-                answer = above.use(self.ext, self.args, action=self.action, session=self.session)
-        return answer
+        return above.use(gate, self.ext, self.args, action=self.action, session=self.session)
 
     async def aput(self, gate: Gate) -> Answer:
         """`put` for an approver that may have to be awaited."""
         if self.refusal:
             return self.put(gate)
-        answer = await gate.ause(self.ext, self.args, action=self.action, session=self.session)
-        for above in gates_above():
-            if answer and self._concerns(above, answer):
-                answer = await above.ause(self.ext, self.args, action=self.action, session=self.session)
-        return answer
-
-    def _concerns(self, above: Gate, answer: Answer) -> bool:
-        """Whether the gate above has more to say than yes; who was asked once is not asked again."""
-        decision = above.decide(self.ext, self.args)
-        return not decision.callable or (decision.effect == "ask" and not answer.approver)
+        return await above.ause(gate, self.ext, self.args, action=self.action, session=self.session)
 
 
 @dataclass(slots=True, kw_only=True)

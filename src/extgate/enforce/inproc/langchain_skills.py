@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from operator import is_not
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from langchain_core.messages import SystemMessage
 
 from extgate.core.extension import Extension
 from extgate.core.names import is_runtime_source
+from extgate.enforce.above import is_visible, state_of
 from extgate.enforce.gate import Gate
 from extgate.enforce.inproc.langchain_identity import RUNTIME
 from extgate.enforce.inproc.skill_cache import CachedSkill, SkillCache
@@ -29,7 +31,7 @@ class SkillsPrompt(AgentMiddleware[Any, Any, Any]):
     def __init__(self, gate: Gate, skills: SkillCache, root: Path) -> None:
         super().__init__()
         self._gate, self._skills, self._root = gate, skills, root
-        self._text: tuple[object, object, str] = (None, None, "")
+        self._text: tuple[tuple[object, ...], str] = ((), "")
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Adds the block."""
@@ -48,12 +50,12 @@ class SkillsPrompt(AgentMiddleware[Any, Any, Any]):
         return request.override(system_message=SystemMessage(content_blocks=[*before, {"type": "text", "text": text}]))
 
     def _listed(self) -> str:
-        profile, inventory, text = self._text
-        if profile is not self._gate.profile or inventory is not self._gate.inventory:
-            profile, inventory = self._gate.profile, self._gate.inventory
+        state, text = self._text
+        now = state_of(self._gate)
+        if len(state) != len(now) or any(map(is_not, state, now)):
             rows = [skill for skill in self._skills.skills() if self._gate.decide(skill.ext).delivery == "request"]
             text = self._block(rows) if rows else ""
-            self._text = (profile, inventory, text)
+            self._text = (now, text)
         return text
 
     def _block(self, skills: list[CachedSkill]) -> str:
@@ -67,7 +69,8 @@ class SkillsPrompt(AgentMiddleware[Any, Any, Any]):
 
     def _has(self, tool: str) -> bool:
         owners = [ext for ext in self._gate.owners(tool, ("tool",)) if is_runtime_source(ext)]
-        return all(map(self._gate.is_visible, owners or [Extension(kind="tool", name=tool, source=RUNTIME)]))
+        owners = owners or [Extension(kind="tool", name=tool, source=RUNTIME)]
+        return all(is_visible(self._gate, ext) for ext in owners)
 
     def _path(self, skill: CachedSkill) -> str:
         """The skill's file as the file tools name it."""

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from extgate.core.extension import Extension
+from extgate.enforce.above import ABOVE
 from extgate.enforce.gate import Gate, unavailable_because
 from extgate.enforce.inproc.langchain_identity import RUNTIME
 
@@ -30,26 +31,20 @@ GENERAL = "general-purpose"
 MAX_DEPTH = 8
 """Agents that may run inside each other."""
 
-_ABOVE: ContextVar[tuple[Gate, ...]] = ContextVar("extgate_gates_above", default=())
 _DEPTH: ContextVar[int] = ContextVar("extgate_depth", default=0)
-
-
-def gates_above() -> tuple[Gate, ...]:
-    """The gates that hold for what runs now, besides its own."""
-    return _ABOVE.get()
 
 
 @contextmanager
 def under(gate: Gate, child: Gate | None = None) -> Iterator[None]:
     """Holds what runs inside to this gate as well. child: that of the registered sub-agent, which follows by itself."""
-    gates = _ABOVE.get()
-    above = _ABOVE.set(gates if child is not None or gate in gates else (*gates, gate))
+    gates = ABOVE.get()
+    above = ABOVE.set(gates if child is not None or gate in gates else (*gates, gate))
     depth = _DEPTH.set(_DEPTH.get() + 1)
     try:
         yield
     finally:
         _DEPTH.reset(depth)
-        _ABOVE.reset(above)
+        ABOVE.reset(above)
 
 
 class Spawns:

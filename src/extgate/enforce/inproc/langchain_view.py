@@ -10,10 +10,11 @@ from typing import Any
 from langchain_core.tools import BaseTool
 
 from extgate.core.extension import Extension
+from extgate.enforce.above import gates_above
 from extgate.enforce.gate import Gate
 from extgate.enforce.inproc.langchain_identity import UNKNOWN, Identities, is_of_framework, name_of
 from extgate.enforce.inproc.langchain_prompts import reduced
-from extgate.enforce.inproc.langchain_subagents import SPAWNING, Spawns, gates_above
+from extgate.enforce.inproc.langchain_subagents import SPAWNING, Spawns
 
 _LISTS = 16
 """Most lists of tools whose visible part is remembered."""

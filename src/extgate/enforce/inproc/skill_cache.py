@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from extgate.core.extension import Extension
+from extgate.enforce import above
 from extgate.enforce.gate import Gate
 from extgate.errors import ExtgateError
 
@@ -51,13 +52,14 @@ class SkillCache:
         self.skills()
 
     def skills(self) -> tuple[CachedSkill, ...]:
-        """The skills that are visible now, in order."""
+        """The skills that are visible now to the agent and to those above it, in order."""
         profile, inventory, skills = self._made
         if profile is not self._gate.profile or inventory is not self._gate.inventory:
             profile, inventory = self._gate.profile, self._gate.inventory
             skills = tuple(self._cached(ext) for ext in inventory.of_kind("skill") if self._gate.is_visible(ext))
             self._made = (profile, inventory, skills)
-        return tuple(skill for skill in skills if self._gate.is_visible(skill.ext))
+        shown = set(map(id, above.visible(self._gate, (skill.ext for skill in skills))))
+        return tuple(skill for skill in skills if id(skill.ext) in shown)
 
     def hidden(self, name: str, category: str | None) -> tuple[Extension, ...]:
         """Installed skills that answer to the name and are not visible."""
@@ -65,7 +67,7 @@ class SkillCache:
         return tuple(s.ext for s in found if name in s.names and category in (None, s.category) and not self._sees(s))
 
     def _sees(self, skill: CachedSkill) -> bool:
-        return self._gate.is_visible(skill.ext)
+        return above.is_visible(self._gate, skill.ext)
 
     def _cached(self, ext: Extension) -> CachedSkill:
         try:
