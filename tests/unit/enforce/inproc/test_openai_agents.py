@@ -29,7 +29,13 @@ from agents import (
 )
 from agents.editor import ApplyPatchOperation
 from mcp.types import GetPromptResult, ListPromptsResult, ListResourcesResult, ListResourceTemplatesResult
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
 from extgate.core.extension import Extension, Inventory
 from extgate.enforce.gate import Gate
@@ -62,8 +68,14 @@ class Plays(Model):
         turn = self.turns.pop(0) if self.turns else "done"
         return ModelResponse(output=[_item(turn)], usage=Usage(), response_id=None)
 
-    def stream_response(self, *rest: Any, **more: Any) -> Any:
-        raise NotImplementedError
+    async def stream_response(self, *given: Any, **named: Any) -> Any:
+        keys = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs")
+        made = await self.get_response(**dict(zip(keys, given, strict=False)), **named)
+        response = Response(
+            id="r", created_at=0, model="m", object="response", output=made.output, tool_choice="auto", tools=[],
+            parallel_tool_calls=False,
+        )  # fmt: skip
+        yield ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
 
 
 def _item(turn: Turn) -> Any:
@@ -151,6 +163,40 @@ def test_two_agents_on_one_server_see_different_tools() -> None:
         run(guard(Agent(name="a", model=model, mcp_servers=[server]), door), door)
         seen[denied] = model.offered[0]
     assert seen == {denied: [name for name in names if name != denied] for denied in names}
+
+
+def test_a_streamed_run_is_judged_in_the_same_way() -> None:
+    hits, door, model = Hits(), gate("tools: {disabled: [bash]}"), Plays(("bash", {}), ("read", {}))
+    agent = guard(Agent(name="a", model=model, tools=[tool("bash", hits), tool("read", hits)]), door)
+
+    async def stream() -> None:
+        async for _ in Runner.run_streamed(agent, "go", run_config=run_config(door)).stream_events():
+            pass
+
+    asyncio.run(stream())
+    assert model.offered[0] == ["read"]
+    assert model.told[0] == "'bash' is disabled for this agent."
+    assert hits.by_id == {"tool:read": 1}
+
+
+def test_a_hundred_turns_side_by_side_never_meet_each_others_tools() -> None:
+    hits = Hits()
+    tools: list[Tool] = [tool("bash", hits), tool("read", hits)]
+    doors = {name: gate(f"tools: {{disabled: [{name}]}}") for name in ("bash", "read")}
+    models = [(name, Plays(("bash", {}), ("read", {}))) for name in doors for _ in range(50)]
+
+    async def turns() -> None:
+        runs = [
+            Runner.run(guard(Agent(name="a", model=m, tools=tools), doors[n]), "go", run_config=run_config(doors[n]))
+            for n, m in models
+        ]
+        await asyncio.gather(*runs)
+
+    asyncio.run(turns())
+    for denied, model in models:
+        assert model.offered == [[name for name in ("bash", "read") if name != denied]] * 3
+        assert sum("disabled" in text for text in model.told) == 1
+    assert hits.by_id == {"tool:bash": 50, "tool:read": 50}
 
 
 def test_a_server_that_is_assigned_later_is_gated_too() -> None:
