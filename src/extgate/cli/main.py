@@ -7,7 +7,20 @@ import sys
 
 import click
 
-VERBS = ("list", "explain", "check", "serve", "mcp", "install", "chat", "audit", "reload", "trust", "version")
+VERBS = (
+    "list",
+    "explain",
+    "check",
+    "convert",
+    "serve",
+    "mcp",
+    "install",
+    "chat",
+    "audit",
+    "reload",
+    "trust",
+    "version",
+)
 """The commands, in the order of the help. Each lives in `cli/VERB.py` as `command`."""
 
 

@@ -102,9 +102,9 @@ def _read_yaml(text: str, path: str) -> Node:
         raise DocumentError(f"is not valid YAML: {' '.join(str(error).split())}", file=path, line=1) from None
 
 
-_COLLECTION_TAGS = (None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-_TEXT_TAGS = frozenset({"str", "timestamp", "merge", "value", "!"})
-"""Scalars that stay the text that was written."""
+_COLLECTION_TAGS = (None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_TEXT_TAGS = frozenset({"str", "timestamp", "merge", "value"})
+"""Scalars that stay the text that was written. Not `!`: in `- ! name` it would be lost, and with it the deny."""
 
 
 class _YamlReader:
@@ -179,10 +179,10 @@ class _YamlReader:
             node = self.yaml.ScalarNode(tag, text)
             try:
                 value = getattr(self.constructor, f"construct_yaml_{kind}")(node)
-            except (ValueError, KeyError):
+            except (ValueError, LookupError, OverflowError, TypeError):
                 raise self.error(f"`{text}` is not a YAML {kind}", event) from None
         elif kind not in _TEXT_TAGS:
-            raise self.error(f"uses the tag `{tag}`, which has no meaning here", event, "write plain text")
+            raise self.error(f"uses the tag `{tag}`, which has no meaning here", event, "write plain text, in quotes")
         return Node(file=self.path, line=line, kind="scalar", scalar=value, text=text)
 
     def add(self, frame: _Frame, node: Node, event: Any) -> None:

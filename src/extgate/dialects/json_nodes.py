@@ -142,6 +142,8 @@ def read_large_json(text: str, path: str) -> Node:
         raise DocumentError(f"is not valid JSON: {error.msg.lower()}", file=path, line=error.lineno) from None
     except RecursionError:
         raise DocumentError("is nested too deep", file=path) from None
+    except ValueError:
+        raise DocumentError("is not valid JSON: a number with too many digits", file=path) from None
     except _TwiceError as error:
         raise DocumentError(f"`{error.args[0][:60]}` stands twice in one object", file=path, fix="keep one") from None
 

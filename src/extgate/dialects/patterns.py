@@ -15,7 +15,7 @@ from extgate.core.patterns import matches, unclosed_bracket
 from extgate.core.policy import Entry, Policy, Rule, Test
 from extgate.dialects.document import Document
 from extgate.dialects.node import Node
-from extgate.dialects.reading import Notes, as_document_map, near_block, one_of
+from extgate.dialects.reading import BLOCKS, Notes, as_document_map, near_block, one_of
 
 NAME = "patterns"
 FILES = (".msagent/agents/*.yml", ".msagent/agents/*.yaml", ".msagent/subagents/*.yml")
@@ -29,6 +29,7 @@ _DENY_PARTS: dict[str, tuple[tuple[Facet, ...], ...]] = {
     "tools": (("type",), ("module",), ("own",)),
     "skills": (("module",), ("own", "item_any")),
 }
+_FOREIGN = frozenset({"mcp", "resources", "prompts", "disabled", "allowed", "categories", "required", "patterns"})
 _TOOL_KINDS = frozenset({"tool", *(kind.name for kind in KINDS.values() if kind.is_mcp)})
 _KINDS = {"tools": _TOOL_KINDS, "skills": frozenset({"skill"})}
 _DENIED = "'{name}' is disabled for this agent."
@@ -71,12 +72,13 @@ def read(documents: Sequence[Document]) -> Policy:
 
 def _check_keys(root: Node, notes: Notes) -> None:
     for key, node in root.items.items():
-        near = near_block(key, tuple(_KEYS))
+        near = near_block(key, BLOCKS)
         line = root.key_line(key)
-        if near:
+        if key in _FOREIGN or (key == "subagents" and node.kind != "list"):
+            fix = "write `mcp:SERVER:*` and the like in `tools.patterns`"
+            notes.error("EG007", f"`{key}` belongs to the profile dialect, or inside a block", line, fix)
+        elif near:
             notes.error("EG002", f"`{key}` looks like `{near}` misspelt", line, f"write `{near}`, or rename it")
-        elif key == "mcp" and node.kind == "map":
-            notes.error("EG007", "`mcp` belongs to the profile dialect", line, "write `mcp:SERVER:*` in tools.patterns")
         elif key == "inherit" and node.scalar not in ("ceiling", "own", "union"):
             choices = ("ceiling", "own", "union")
             notes.error("EG003", f"inherit: {one_of(str(node.value), choices)}", line, "write `ceiling`")

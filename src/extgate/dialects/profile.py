@@ -22,6 +22,7 @@ FILES = ("agents/*.yaml", "agents/*.yml", "agents/*.json", "agents/*/agent.json"
 
 _KEYS = {"skills": ("disabled", "allowed", "categories"), "mcp": ("disabled", "allowed", "required")}
 _TOOL_KEYS = ("disabled", "allowed", "mode", "enabled", "toolset", "preset", "web_search")
+_LISTS = ("disabled", "allowed", "categories", "required")
 _MODES = ("automatic", "selected", "none")
 _INHERIT = ("ceiling", "own", "union")
 _DENIED = "'{name}' is disabled for this agent."
@@ -89,11 +90,14 @@ class _Reader:
         # An agent's own prompt is plain text, which no block can be.
         if near and not (key == "prompt" and isinstance(node.scalar, str)):
             self.notes.error("EG002", f"`{key}` looks like `{near}` misspelt", line, f"write `{near}`, or rename it")
-        elif key in ("disabled", "allowed", "categories", "required") and node.kind != "scalar":
+        elif key in _LISTS and (node.kind != "scalar" or isinstance(node.scalar, str)):
             fix = f"write it inside its block, as in `tools: {{{key}: […]}}`"
             self.notes.error("EG002", f"`{key}` stands outside a block", line, fix)
         elif key == "patterns":
             self.notes.error("EG007", "`patterns` belongs inside `tools` or `skills`", line, "see the patterns dialect")
+        elif node.kind == "map" and any(node.get(name) for name in _LISTS):
+            message = f"`{key}` is a key of the agent's own, and gates nothing although it looks like a block"
+            self.notes.warn("EG002", message, line, f"the blocks are {', '.join(BLOCKS)}")
         elif key == "inherit" and node.scalar not in _INHERIT:
             self.notes.error("EG003", f"inherit: {one_of(str(node.value), _INHERIT)}", line, "write `ceiling`")
         elif key == "id" and not (isinstance(node.scalar, str) and node.scalar.strip()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from extgate.core.confusables import skeleton
 from extgate.core.extension import KINDS, Finding
 from extgate.core.names import show
 from extgate.core.patterns import MAX_PATTERN, clean, unclosed_bracket
@@ -78,8 +79,9 @@ def near_block(key: str, blocks: Iterable[str]) -> str | None:
     names = tuple(blocks)
     if key in names:
         return None
-    plain = "".join(c for c in key.casefold() if c.isalnum())
-    return next((name for name in names if _distance(plain, name) <= (2 if len(name) >= 8 else 1)), None)
+    # `tools.disabled` as one key is a block misspelt as well.
+    plain = "".join(c for c in skeleton(key.partition(".")[0]) if c.isalnum())
+    return next((name for name in names if _distance(plain, skeleton(name)) <= (2 if len(name) >= 8 else 1)), None)
 
 
 def _distance(a: str, b: str) -> int:
