@@ -59,7 +59,10 @@ class Homes:
     @property
     def builtin_runtimes(self) -> tuple[str, ...]:
         """Whose tools are installed: msAgent runs on deepagents and adds its catalog tools."""
-        name = self.runtime or ("msagent" if (self.root / ".msagent").is_dir() else "openprogram")
+        home = "msagent" if (self.root / ".msagent").is_dir() else "openprogram" if any(self.agent_files()) else ""
+        name = self.runtime or home
+        if not name:
+            return ()
         return ("deepagents", "msagent") if name == "msagent" else (name,)
 
 

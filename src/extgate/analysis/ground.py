@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from typing import Any
 
 from extgate.analysis.alphabet import Alphabet
-from extgate.analysis.boxes import Box, Condition
+from extgate.analysis.boxes import Box, Condition, Text, guesses
 from extgate.analysis.encoding import Encoder
 from extgate.analysis.entries import EntryIndex, glob_of, read_tests
-from extgate.analysis.globs import read_glob
+from extgate.analysis.globs import everything, read_glob
 from extgate.analysis.regions import Atom, Case
 from extgate.analysis.spellings import Shape, apart, family, letters_of, shapes
 from extgate.core.extension import KINDS
 from extgate.core.glob import tokens
-from extgate.core.policy import Entry, Profile, Rule
+from extgate.core.policy import ArgTest, Entry, Profile, Rule
 
-ARGUMENT = "argument:"
-"""Before the name of an argument, where it stands among the texts of a thing."""
+ARGUMENT, READING = "argument:", "reading:"
+"""Before the name of an argument, or of a way to read one, where it stands among the texts of a thing."""
 
 PLAIN_URIS = (("item", "*[%.\\]*"),)
 """What is left out where URIs are wanted that can be written in one way only."""
@@ -41,9 +43,9 @@ class Ground:
         never = [pattern for world, _ in shapes(kind) for _, pattern in (*world.never, *PLAIN_URIS)]
         names = [name for world, _ in shapes(kind) for found in world.one_of.values() for name in found]
         read = [*read_tests(test for entry in entries for test in entry.tests), *map(tokens, never)]
-        read += [tokens(test.pattern) for test in when]
+        read += [tokens(pattern) for test in when for pattern in (test.pattern, *test.also, *test.but)]
         self.alphabet = Alphabet(read, apart=apart, also=letters_of(kind) + "".join(names))
-        self.arguments = sorted({ARGUMENT + test.name for test in when})
+        self.readings: dict[str, ArgTest] = {}
         self._encoders: dict[int, tuple[Shape, Encoder]] = {}
         self._indexes: dict[frozenset[Atom], EntryIndex] = {}
         self._boxes: dict[tuple[int, Entry], list[Box]] = {}
@@ -61,8 +63,35 @@ class Ground:
     def boxes(self, atom: Atom, shape: Shape) -> list[Box]:
         """Boxes that together hold what the atom does."""
         if atom.entries is None:
-            return [tuple(Condition(ARGUMENT + t.name, read_glob(t.pattern, self.alphabet)) for t in atom.when)]
+            found = product(*(self._of_argument(test, atom.in_doubt) for test in atom.when))
+            return [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
         return list(dict.fromkeys(box for entry in atom.entries for box in self.entry_boxes(entry, shape)))
+
+    def _of_argument(self, test: ArgTest, in_doubt: bool) -> list[Box]:
+        """Boxes of one condition. What reads an argument in its own way is a text that is there when it holds."""
+        if test.reading:
+            name = f"{READING}{in_doubt} {test!r}"
+            self.readings[name] = test
+            return [(Condition(name, everything(self.alphabet)),)]
+        name = ARGUMENT + test.name
+        but = tuple(Condition(name, read_glob(pattern, self.alphabet), is_not=True) for pattern in test.but)
+        return [(Condition(name, read_glob(pattern, self.alphabet)), *but) for pattern in (test.pattern, *test.also)]
+
+    def texts(self, atoms: Iterable[Atom]) -> list[Text]:
+        """What calls are made of besides the thing itself, where these atoms look at calls."""
+        tests = [(test, atom.in_doubt) for atom in atoms for test in atom.when]
+        names = {box[0].text for test, in_doubt in tests for box in self._of_argument(test, in_doubt)}
+        return [Text(name=name, min_length=0, is_optional=True) for name in sorted(names)]
+
+    def arguments(self, values: Mapping[str, str]) -> dict[str, Any] | None:
+        """Arguments of a call in which each named one has its text; None where there can be none such."""
+        given = {name.removeprefix(ARGUMENT): text for name, text in values.items() if name.startswith(ARGUMENT)}
+        for name in values:
+            if name in self.readings:
+                test = self.readings[name]
+                words = guesses(read_glob(test.pattern, self.alphabet), self.alphabet)
+                given.setdefault(test.name, next((self.alphabet.spell(word) for word in words if word), ""))
+        return _nested(given)
 
     def entry_boxes(self, entry: Entry, shape: Shape) -> list[Box]:
         """A box for every way in which all tests of the entry can hold."""
@@ -87,6 +116,25 @@ class Ground:
             first = (glob.loops & -glob.loops).bit_length() - 1 if glob.loops else len(glob.cells)
             self._heads[entry] = glob.cells[: min(first, _HEAD)]
         return self._heads[entry]
+
+
+def _nested(given: dict[str, str]) -> dict[str, Any] | None:
+    """The arguments whose texts are given by dotted path; under the empty path all of them as JSON."""
+    found: Any = {}
+    if "" in given:
+        try:
+            found = json.loads(given.pop(""))
+        except ValueError:
+            return None
+    for path, text in given.items():
+        *outer, last = path.split(".")
+        place = found
+        for part in outer:
+            place = place.setdefault(part, {}) if isinstance(place, dict) else None
+        if not isinstance(place, dict):
+            return None
+        place[last] = text
+    return found if isinstance(found, dict) else None
 
 
 def _meet(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
-from extgate.analysis.boxes import Found, Search, Text, Words
+from extgate.analysis.boxes import Found, Search, Words
 from extgate.analysis.budget import Meter
-from extgate.analysis.ground import ARGUMENT, PLAIN_URIS, Ground, rules_for
+from extgate.analysis.ground import PLAIN_URIS, Ground, rules_for
 from extgate.analysis.regions import Atom, Case, both, cases, negated, region
 from extgate.analysis.spellings import Shape, shapes
 from extgate.analysis.suggest import suggestions
@@ -122,8 +121,8 @@ class Hunt:
         """The best witness so far, or a shorter one of this case; forbidden entries are brought in as they matter."""
         ground = self.ground
         encoder = ground.encoder(shape)
-        names = ground.arguments if of_calls else []
-        texts = (*shape.texts, *(Text(name=name, min_length=0, is_optional=True) for name in names))
+        calls = ground.texts((*case.inside, *case.outside)) if of_calls else []
+        texts = (*shape.texts, *calls)
         fixed = [encoder.pattern(text, pattern) for text, pattern in world.never]
         fixed += [box for atom in case.outside if atom.when for box in ground.boxes(atom, shape)]
         unions = [[encoder.name(text, name) for name in found] for text, found in world.one_of.items()]
@@ -153,7 +152,7 @@ class Hunt:
 
     def _witness(self, world: World, values: Values, of_calls: bool) -> Witness | None:
         """The thing that the values describe, when the profiles really differ on it in this direction."""
-        arguments = _arguments(values) if of_calls else None
+        arguments = self.ground.arguments(values) if of_calls else None
         if of_calls and arguments is None:
             return None
         ext, beside = world.build(values)
@@ -211,26 +210,3 @@ def _rank(verdict: Verdict) -> int:
 def _steps(one: Profile, other: Profile, rules: Sequence[Rule]) -> tuple[Effect, ...]:
     effects = {rule.effect for rule in rules} | {policy.default for side in (one, other) for policy in side.policies}
     return ("allow", "ask") if "ask" in effects else ("allow",)
-
-
-def _arguments(values: Values) -> dict[str, Any] | None:
-    """Arguments of a call in which each named one has its text; None where there can be none such."""
-    given = {name.removeprefix(ARGUMENT): text for name, text in values.items() if name.startswith(ARGUMENT)}
-    whole = given.pop("", None)
-    found: dict[str, Any] = {}
-    if whole is not None:
-        try:
-            found = json.loads(whole)
-        except ValueError:
-            return None
-        if not isinstance(found, dict):
-            return None
-    for path, text in given.items():
-        *outer, last = path.split(".")
-        place = found
-        for part in outer:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
-                return None
-        place[last] = text
-    return found

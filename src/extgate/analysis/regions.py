@@ -14,10 +14,14 @@ MAX_CASES = 4000
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """Holds when any entry does, and all conditions on the arguments do. Without either it holds always."""
+    """Holds when any entry does, or without entries when all conditions on the arguments do.
+
+    in_doubt: what a condition is taken for whose argument cannot be read.
+    """
 
     entries: tuple[Entry, ...] | None = None
     when: tuple[ArgTest, ...] = ()
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,11 @@ def _speaks(policy: Policy, kind: str, of_calls: bool) -> Formula:
 def _holds(rule: Rule, of_calls: bool) -> Formula:
     entries: Formula = Is(Atom(tuple(map(_bare, rule.entries))))
     entries = negated(entries) if rule.unless else entries
-    return _all((entries, Is(Atom(when=rule.when)))) if rule.when and of_calls else entries
+    return (
+        _all((entries, Is(Atom(when=rule.when, in_doubt=rule.effect != "allow"))))
+        if rule.when and of_calls
+        else entries
+    )
 
 
 def _bare(entry: Entry) -> Entry:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from extgate.core.extension import Extension
-from extgate.core.names import Facet, Naming, refusal, shown_name, uri_forms
+from extgate.core.extension import KINDS, Extension
+from extgate.core.names import Facet, Naming, refusal, shown_name
 from extgate.core.patterns import PatternSet, matches, nfc
 from extgate.core.policy import STRICTNESS, ArgTest, Effect, Entry, Policy, Profile, Rule, Test
+from extgate.core.uris import lenient_forms, uri_forms
 
 Facets = Mapping[Facet, tuple[str, ...]]
 
@@ -256,6 +257,8 @@ class CompiledProfile:
         """The strictest layer's answer. A name that is refused, or no opinion anywhere, is a deny."""
         name = ext.name if ext.server is None or ext.server else ""
         why = refusal(name) or (refusal(ext.server) if ext.server is not None else None)
+        why = why or (refusal(ext.declared_name) if ext.declared_name else None)
+        why = why or (None if ext.kind in KINDS else f"`{ext.kind}` is no kind of extension")
         if why:
             step = Step(text="name", outcome="decides", effect="deny")
             return Verdict(effect="deny", reason=f"'{shown_name(ext)}' is refused: {why}.", step=step, trail=())
@@ -284,14 +287,21 @@ def _rank(verdict: Verdict) -> int:
 
 def judge(compiled: CompiledProfile, naming: Naming, ext: Extension, args: Mapping[str, Any] | None = None) -> Verdict:
     """The answer for an item under every form of its name: a resource's URI has several, and the strictest counts."""
-    forms = uri_forms(ext.name) if ext.kind == "mcp_resource" else (ext.name,)
-    items = [ext if form == ext.name else replace(ext, name=form) for form in forms]
-    verdicts = [compiled.verdict(item, naming.of(item), args) for item in items]
-    worst = max(verdicts, key=_rank)
-    if len(forms) == 1 or worst is verdicts[0]:
-        return worst
-    reason = f"{worst.reason} (read as another form of '{shown_name(ext)}')"
-    return replace(worst, reason=reason)
+    if ext.kind != "mcp_resource":
+        return compiled.verdict(ext, naming.of(ext), args)
+    own = compiled.verdict(ext, naming.of(ext), args)
+    worst = own
+    forms, lenient = uri_forms(ext.name), lenient_forms(ext.name)
+    for form in dict.fromkeys((*forms, *lenient)):
+        item = replace(ext, name=form)
+        found = compiled.verdict(item, naming.of(item), args)
+        # Beyond the forms that the law names, what a lenient server might make of it can only hit a deny.
+        is_deny = found.effect == "deny" and found.step.pattern is not None
+        if _rank(found) > _rank(worst) and (form in forms or is_deny):
+            worst = found
+    if worst is own:
+        return own
+    return replace(worst, reason=f"{worst.reason} (read as another form of '{shown_name(ext)}')")
 
 
 def decide(

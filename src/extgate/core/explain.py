@@ -48,11 +48,18 @@ class Decider:
         """One decision for each installed extension, by kind, then id."""
         return tuple(self.decide(ext) for ext in self.inventory.extensions)
 
+    @cached_property
+    def _reads_arguments(self) -> bool:
+        """Whether what a call is given can make a difference."""
+        return any(rule.when for policy in self.profile.policies for rule in policy.rules)
+
     def decide(self, ext: Extension, args: Mapping[str, Any] | None = None) -> Decision:
         """The answer for one item; for one call of it when `args` are given."""
-        if args is not None:
-            return self._decision(ext, judge(self.compiled, self.naming, ext, args))
         found = self._memo.get(id(ext))
+        if args is not None:
+            if found is not None and found.extension is ext and not self._reads_arguments:
+                return found
+            return self._decision(ext, judge(self.compiled, self.naming, ext, args))
         if found is None or found.extension is not ext:
             found = self._decision(ext, judge(self.compiled, self.naming, ext))
             self._memo[id(ext)] = found

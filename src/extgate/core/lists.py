@@ -17,6 +17,8 @@ def match_any(name: str | None, patterns: Patterns) -> bool:
     A missing name is the empty one, which only `*` and the empty pattern match.
     Raises PatternError (a ValueError) for a pattern that is not a string or holds an unclosed `[`.
     """
+    if name is not None and not isinstance(name, str):
+        raise PatternError(f"a name must be a string, got {type(name).__name__}", fix="pass its text")
     return any(matches(name or "", pattern) for pattern in _cleaned(patterns))
 
 
@@ -34,6 +36,8 @@ def gate(
     Raises PatternError (a ValueError) as `match_any` does.
     """
     denied, admitted, kinds = _cleaned(disabled), _cleaned(allowed), _cleaned(categories)
+    if name is not None and not isinstance(name, str):
+        raise PatternError(f"a name must be a string, got {type(name).__name__}", fix="pass its text")
     why = refusal(name)
     if why:
         return f"'{show(name or '')}' is refused: {why}."

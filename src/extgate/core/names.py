@@ -11,7 +11,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
-from urllib.parse import unquote
 
 from extgate.core.extension import KINDS, Extension
 from extgate.core.patterns import nfc
@@ -26,8 +25,8 @@ RUNTIMES = frozenset(
 """Sources that mean the runtime's own tools and not a plugin's."""
 
 Facet = Literal[
-    "name", "any", "sourced", "server", "item", "full", "full_plain", "item_any", "own", "category", "folder", "module", "type",
-    "claude-code", "opencode", "hermes", "gemini-cli", "hint",
+    "name", "any", "sourced", "server", "item", "full", "full_plain", "item_any",
+    "own", "category", "folder", "module", "type", "claude-code", "opencode", "hermes", "gemini-cli", "hint",
 ]  # fmt: skip
 """What of an item a pattern is held against.
 
@@ -213,11 +212,13 @@ class Naming:
         self._leaves = Counter(nfc(e.leaf) for e in skills)
         self._declared = Counter(nfc(e.declared_name) for e in skills if e.declared_name)
         self._sources = Counter((e.kind, nfc(e.name)) for e in extensions if e.kind not in ("skill",) and not e.server)
-        self._memo: dict[tuple[str, str | None, str, str, str | None, str], Mapping[Facet, tuple[str, ...]]] = {}
+        self._memo: dict[tuple[str | None, ...], Mapping[Facet, tuple[str, ...]]] = {}
 
     def of(self, ext: Extension) -> Mapping[Facet, tuple[str, ...]]:
         """Every facet of the item with its spellings, in NFC; the first of `name` is how a reason names it."""
-        key = (ext.kind, ext.server, ext.name, ext.source, ext.category, _hint(ext))
+        told = (ext.facts.get("folder"), ext.facts.get("builtin"), *ext.facts.get("aliases", ()))
+        declared = ext.declared_name
+        key = (ext.kind, ext.server, ext.name, ext.source, ext.category, declared, _hint(ext), *map(str, told))
         found = self._memo.get(key)
         if found is None:
             facets = self._facets(ext)
@@ -303,29 +304,3 @@ def kind_of_block(block: str) -> tuple[str, ...]:
     if block == "mcp":
         return tuple(kind.name for kind in KINDS.values() if kind.is_mcp)
     return tuple(kind.name for kind in KINDS.values() if kind.block == block)
-
-
-def uri_forms(uri: str) -> tuple[str, ...]:
-    """The URI as written, percent-decoded to a fixed point, and each with dot segments removed; each form once."""
-    forms = [uri]
-    while len(forms) < 32 and (decoded := unquote(forms[-1])) != forms[-1]:
-        forms.append(decoded)
-    return tuple(dict.fromkeys((*forms, *map(_without_dots, forms))))
-
-
-def _without_dots(uri: str) -> str:
-    """RFC 3986, 5.2.4, with scheme and authority kept; a backslash counts as a slash, as lenient servers read it."""
-    head = re.match(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/\\]*)?)?", uri)
-    start = head.end() if head else 0
-    path = uri[start:].replace("\\", "/") if ".." in uri else uri[start:]
-    kept: list[str] = []
-    segments = path.split("/")
-    for at, segment in enumerate(segments):
-        if segment not in (".", ".."):
-            kept.append(segment)
-            continue
-        if segment == ".." and len(kept) > (1 if path.startswith("/") else 0):
-            kept.pop()
-        if at == len(segments) - 1:
-            kept.append("")
-    return uri[:start] + "/".join(kept)

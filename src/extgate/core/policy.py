@@ -173,6 +173,9 @@ def inherit(parent: Profile, child: Profile | None, *, child_id: str = "", mode:
     """
     if child is None:
         return Profile(id=child_id or parent.id, layers=parent.layers, dialect=parent.dialect, ceiling=parent.layers)
+    if not child.layers:
+        # A profile that could not be read: it stays one that denies everything, whoever spawns it.
+        return Profile(id=child.id, dialect=child.dialect, ceiling=parent.layers)
     if mode == "ceiling":
         layers = (*child.layers, *parent.layers)
         return Profile(id=child.id, layers=layers, dialect=child.dialect, ceiling=parent.layers)
