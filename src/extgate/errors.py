@@ -61,3 +61,17 @@ class WorkspaceError(ExtgateError):
 
 class DiscoveryError(ExtgateError):
     """An inventory that could not be made at all (a single broken item is a `Problem` instead)."""
+
+
+UNFORESEEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a mistake in a reader or a library could raise. One agent's file must not take the others down with it, nor end
+the watching of all files: whoever reads files of others' making turns these into an error of that one file."""

@@ -19,7 +19,7 @@ from extgate.core.policy import Profile
 from extgate.enforce.dispatch import Dispatcher
 from extgate.enforce.gate import Gate
 from extgate.enforce.in_force import Change
-from extgate.errors import ExtgateError
+from extgate.errors import UNFORESEEN, ExtgateError
 from extgate.homes import Homes, find_homes
 from extgate.settings import read_settings
 from extgate.shapes import decision_dict, finding_dict, finding_line
@@ -88,7 +88,7 @@ class Reloader:
             try:
                 self._workspace = Workspace(self._homes)
                 inventory = self._inventory_of(self._workspace)
-            except (ExtgateError, OSError) as error:
+            except (ExtgateError, OSError, *UNFORESEEN) as error:
                 errors.append(_finding(error))
             agents = {agent.id: agent for agent in self._agents(self._workspace)}
             errors += [error for agent in agents.values() for error in agent.errors]
@@ -153,7 +153,7 @@ class Reloader:
         try:
             homes = find_homes(self._root)
             read_settings(homes)
-        except (ExtgateError, OSError) as error:
+        except (ExtgateError, OSError, *UNFORESEEN) as error:
             errors.append(_finding(error))
             return
         self._homes = homes
@@ -198,12 +198,17 @@ def _told(errors: Iterable[Finding]) -> str:
     return "; ".join(finding_line(error) for error in errors)
 
 
-def _finding(error: ExtgateError | OSError) -> Finding:
+def _finding(error: Exception) -> Finding:
     if isinstance(error, ExtgateError):
         return Finding(
             code="EG001", message=error.message, file=error.file, line=error.line, fix=error.fix, severity="error"
         )
-    return Finding(code="EG001", message=f"cannot be read: {error}", severity="error", fix="let this user read it")
+    return Finding(
+        code="EG001",
+        message=f"cannot be read: {type(error).__name__}: {error}",
+        severity="error",
+        fix="let this user read it",
+    )
 
 
 # ---------------------------------------------------------------------------------------------- shapes

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from extgate.enforce.guarded_paths import PathGlob
+from extgate.errors import UNFORESEEN, ExtgateError
 from extgate.homes import Homes
 from extgate.policy_places import policy_files, skill_roots
 
@@ -149,7 +150,11 @@ class Watcher:
             while not self._is_over.is_set():
                 if self._feeds:
                     self._feeds.follow(*folders_to_watch(self._homes(), self._also))
-                self._compare()
+                try:
+                    self._compare()
+                except (ExtgateError, OSError, *UNFORESEEN) as error:
+                    # One look that fails must not be the last: what is in force stays, and the next look follows.
+                    self._say(f"an edit could not be taken ({type(error).__name__}: {error}); what was in force stays")
                 self._wake.wait(self._poll_s if self.is_polling else RECHECK_S)
                 self._wake.clear()
         finally:

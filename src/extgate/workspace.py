@@ -18,7 +18,7 @@ from extgate.dialects.document import MAX_CHARS, Document
 from extgate.dialects.registry import dialect_of, read_agent, read_natives
 from extgate.discover.everything import Sources, discover
 from extgate.discover.inventory_file import load_inventory
-from extgate.errors import DialectError, DocumentError, WorkspaceError
+from extgate.errors import UNFORESEEN, DialectError, DocumentError, WorkspaceError
 from extgate.homes import Homes, find_homes, user_cache_dir, user_config_dir, user_data_dir
 from extgate.native_homes import NativeFiles, find_natives, native_sources
 
@@ -175,6 +175,8 @@ def read_agent_file(path: Path, shown: str) -> Agent:
         found = [error, *error.also] if isinstance(error, DialectError) else [error]
         name = _declared_id(document) or stem
         return Agent(id=name, file=shown, errors=tuple(_as_finding(e, shown) for e in found), text=document.text)
+    except UNFORESEEN as error:
+        return Agent(id=stem, file=shown, errors=(_as_finding(error, shown),), text=document.text)
     return Agent(id=policy.id or stem, file=shown, dialect=dialect, policy=policy, text=document.text)
 
 
@@ -239,7 +241,7 @@ def _unique(agents: Iterable[Agent]) -> tuple[Agent, ...]:
 def _declared_id(document: Document) -> str:
     try:
         node = document.parse().get("id")
-    except DocumentError:
+    except (DocumentError, *UNFORESEEN):
         return ""
     return node.scalar.strip() if node and isinstance(node.scalar, str) else ""
 

@@ -134,8 +134,11 @@ class _Walk:
     def _visit(self, folder: Path) -> list[Path]:
         """Takes a folder's SKILL.md and returns the folders below that are to be visited."""
         entries = self._entries(folder)
-        is_skill = any(entry.name == "SKILL.md" for entry in entries)
-        if is_skill:
+        header = next((entry for entry in entries if entry.name == "SKILL.md"), None)
+        is_skill = header is not None
+        if header is not None and header.is_symlink():
+            self._linked_file(Path(header.path))
+        elif is_skill:
             self._see(folder)
         for entry in entries:
             if entry.name.casefold() == "skill.md" and entry.name != "SKILL.md" and not is_skill:
@@ -190,6 +193,16 @@ class _Walk:
             return
         target = os.path.relpath(os.path.realpath(path), os.path.realpath(self.source.root))
         self.links.append((path.relative_to(self.source.root).as_posix(), Path(target).as_posix()))
+
+    def _linked_file(self, file: Path) -> None:
+        """A SKILL.md that is a link is another name of the skill it leads to, never a skill of its own."""
+        target = Path(os.path.realpath(file))
+        root = Path(os.path.realpath(self.source.root))
+        if target.name != "SKILL.md" or not is_inside(file, self.source.root) or not target.is_file():
+            self._note("EG201", "is a link that leads to no skill of this folder, and is not followed", file)
+            return
+        alias = file.parent.relative_to(self.source.root).as_posix()
+        self.links.append((alias, target.parent.relative_to(root).as_posix()))
 
     def _pass_over(self, code: str, message: str, folders: Sequence[Path]) -> None:
         for folder in folders:

@@ -529,3 +529,16 @@ def test_every_skill_file_of_a_tree_has_exactly_one_fate(
     errors = [p for p in problems if p.severity == "error"]
     fates = [s.file for s in skills.values()] + [p.file for p in passed_over + errors]
     assert sorted(map(str, fates)) == sorted(paths)
+
+
+def test_a_linked_header_is_another_name_and_no_way_around_a_deny(tmp_path: Path) -> None:
+    real = tmp_path / "devops" / "a"
+    real.mkdir(parents=True)
+    (real / "SKILL.md").write_text("---\nname: a\ndescription: d\n---\nsecret\n")
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "SKILL.md").symlink_to("../devops/a/SKILL.md")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "SKILL.md").symlink_to("/etc/hostname")
+    skills, problems = find_skills([SkillSource(root=tmp_path, name="project")])
+    assert [(s.name, s.facts["aliases"]) for s in skills] == [("devops/a", ("link",))]
+    assert [p.code for p in problems if p.file and "out" in p.file] == ["EG201"]
