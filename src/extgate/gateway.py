@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -23,6 +24,7 @@ from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.envelope import value_of, write
 from extgate.enforce.mcp.hub import Hub
 from extgate.enforce.mcp.pipe import Target
+from extgate.enforce.mcp.record import Record
 from extgate.enforce.mcp.upstream import Upstream
 from extgate.errors import DialectError
 from extgate.gateway_settings import GatewaySettings, options_of, read_gateway
@@ -203,12 +205,15 @@ async def open_gateway(
 
     wishes = Wishes(door=DOOR, agents=agents, trust=trust, say=say, on_report=news, on_change=news)
     with contextlib.ExitStack() as stack:
-        opening = open_host(root, wishes, RelayedServers(hub, loop, is_lazy=is_exclusive))
+        hub.record = record = Record(loop)
+        opening = open_host(root, wishes, RelayedServers(hub, loop, is_lazy=is_exclusive), open_record=record.open)
         host = await asyncio.to_thread(opening.__enter__)
         stack.push(opening.__exit__)
         gateway = Gateway(hub, host, settings, say)
         made.append(gateway)
         gateway.refresh()
+        gc.collect()
+        gc.freeze()  # what was made so far stays, so the collector need not look at it again with every few calls
         ticking = asyncio.ensure_future(_tick(hub))
         try:
             yield gateway

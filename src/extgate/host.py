@@ -58,15 +58,21 @@ class Wishes:
 
 
 @contextmanager
-def open_host(root: Path, wishes: Wishes, servers: LiveServers | None = None) -> Iterator[Host]:
+def open_host(
+    root: Path,
+    wishes: Wishes,
+    servers: LiveServers | None = None,
+    *,
+    open_record: Callable[[Path], JsonLines] = JsonLines,
+) -> Iterator[Host]:
     """A host over the workspace at `root`, its servers started. Raises ExtgateError; OSError for its record.
 
-    servers: who holds them open; None: the host itself, with the SDK.
+    servers: who holds them open; None: the host itself, with the SDK. open_record: opens the file of events.
     """
     homes = Workspace.open(root).homes
     settings = read_settings(homes)
     with ExitStack() as stack:
-        sink = JsonLines(settings.audit_file)
+        sink = open_record(settings.audit_file)
         stack.callback(sink.close)
         host = Host(homes, settings, wishes, sink, servers)
         # Made before the files are read again, so that no edit falls between the two.

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from extgate.enforce.mcp.upstream import Upstream
+from extgate.enforce.sinks import JsonLines
 from extgate.errors import DialectError
 from extgate.gateway import open_gateway
 from tests.unit.gateway_world import Client, World, run, text_of
@@ -285,5 +287,46 @@ def test_a_profile_s_gateway_that_cannot_be_read_closes_what_it_speaks_of(tmp_pa
             client = await Client(gateway).hello(elicitation={})
             assert client.session.allowed_capabilities("habits") == {}
             assert any("gateway.client" in line for line in said)
+
+    run(work())
+
+
+def test_no_call_of_a_batch_runs_when_the_record_cannot_be_written_and_the_next_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        world = World(tmp_path)
+        async with world.open() as gateway:
+            client = await Client(gateway).hello()
+            await client.tools()
+
+            def full(self: JsonLines, lines: bytes) -> None:
+                raise OSError("disk full")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(JsonLines, "write", full)
+                answers = [client.begin("tools/call", {"name": "habits__echo"}) for _ in range(5)]
+                for answer in answers:
+                    assert "the record cannot be written" in text_of(await asyncio.wait_for(answer, 30))
+            assert world.calls == []
+            assert text_of(await client.call("echo")) == "{}"
+        assert [e["outcome"] for e in world.events if e["question"] == "use"] == ["allowed"]
+
+    run(work())
+
+
+def test_a_call_stands_in_the_record_before_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        world = World(tmp_path)
+        order: list[str] = []
+        write, send = JsonLines.write, Upstream.ask
+        monkeypatch.setattr(JsonLines, "write", lambda self, lines: (order.append("write"), write(self, lines))[1])
+        monkeypatch.setattr(Upstream, "ask", lambda self, call: (order.append("send"), send(self, call))[1])
+        async with world.open() as gateway:
+            client = await Client(gateway).hello()
+            order.clear()
+            calls = [client.begin("tools/call", {"name": "habits__echo"}) for _ in range(3)]
+            await asyncio.gather(*calls)
+            assert order == ["write", "send", "send", "send"]
 
     run(work())

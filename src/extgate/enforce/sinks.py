@@ -39,10 +39,13 @@ class JsonLines:
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
-        line = json.dumps(event.as_dict(), separators=(",", ":")) + "\n"
+        self.write(line_of(event))
+
+    def write(self, lines: bytes) -> None:
+        """Appends whole lines. Raises OSError."""
         with self._lock:
             # One write with O_APPEND: lines of several processes do not mix.
-            os.write(self._fd, line.encode())
+            os.write(self._fd, lines)
 
     def close(self) -> None:
         """Closes the file; a later event is an error."""
@@ -50,6 +53,14 @@ class JsonLines:
             if self._fd >= 0:
                 os.close(self._fd)
                 self._fd = -1
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def line_of(event: Event) -> bytes:
+    """An event as a line of an audit file."""
+    return _encode(event.as_dict()).encode() + b"\n"
 
 
 def both(*sinks: Sink) -> Sink:

@@ -16,6 +16,7 @@ from extgate.enforce.mcp.link import failure
 from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pipe import Target
 from extgate.enforce.mcp.reading import UpstreamError
+from extgate.enforce.mcp.record import Record
 from extgate.enforce.mcp.session import Session
 from extgate.enforce.mcp.upstream import Upstream
 
@@ -55,6 +56,8 @@ class Hub:
         self.clients: dict[Session, Client] = {}
         self.bases: dict[str, Upstream] = {}
         self.offers: tuple[Offer, ...] = ()
+        self.record: Record | None = None
+        self._held: list[tuple[Client, Call]] = []
         self._modern: dict[str, Upstream] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._wanted: dict[str, Target] = {}
@@ -190,6 +193,28 @@ class Hub:
                 self._tell(client, action)
 
     def _ask(self, client: Client, call: Call) -> None:
+        """Sends a call on its way, once it stands in the record."""
+        if self.record is None or not self.record.is_waiting:
+            self._send(client, call)
+            return
+        if not self._held:
+            asyncio.get_running_loop().call_soon(self._commit)
+        self._held.append((client, call))
+
+    def _commit(self) -> None:
+        """Writes down, at once, what was judged since the last time; then sends it on, or refuses all of it."""
+        held, self._held = self._held, []
+        why = self.record.settle() if self.record is not None else ""
+        for client, call in held:
+            if call.session is None or call.session.in_flight.get(call.key or 0) is not call:
+                continue  # cancelled meanwhile
+            if why:
+                data = failure(call, f"refused: the record cannot be written ({why})")
+                self.run(client.session, client.session.finish(call, data))
+            else:
+                self._send(client, call)
+
+    def _send(self, client: Client, call: Call) -> None:
         upstream = self._upstream(client, call)
         if upstream is None:
             data = failure(call, f"the server `{call.server}` is not configured")
