@@ -108,7 +108,7 @@ def convert(root: Path, profile: object, target: str, *more: str) -> tuple[int, 
 
 
 def test_a_lossless_conversion_exits_with_0(root: Path) -> None:
-    code, out, err = convert(root, {"id": "a", "mcp": {"disabled": ["gh/delete_repo"]}}, "profile")
+    code, _out, err = convert(root, {"id": "a", "mcp": {"disabled": ["gh/delete_repo"]}}, "profile")
     assert (code, err) == (0, "")
 
 
@@ -163,7 +163,7 @@ def test_shell_rules_go_over_as_prefixes(root: Path) -> None:
     assert code in (0, 3), out
     text = json.loads(json.loads(out)["documents"][0]["text"])
     rules = text["permission"]["bash"]
-    assert list(rules)[0] == "*"
+    assert next(iter(rules)) == "*"
     assert list(rules)[-1] == "rm *"
     assert {key: rules[key] for key in ("*", "git log *", "ls *", "rm *")} == {
         "*": "ask", "git log *": "allow", "ls *": "allow", "rm *": "deny",

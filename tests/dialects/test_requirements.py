@@ -1,4 +1,7 @@
-"""Both manifests are proven: every requirement has a test, every test names requirements that exist."""
+"""The manifests are proven: every requirement has a test, every test names requirements that exist.
+
+Those of runtimes name rows of the conformance corpus, which test_runtime_cases.py runs; every row is named.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from extgate.dialects.registry import AGENT_FILES, NATIVE
+from tests.dialects.runtime_rows import BUILD
+from tests.dialects.test_runtime_cases import ALL
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent
@@ -62,3 +69,34 @@ def test_every_law_test_says_what_it_proves() -> None:
             ):
                 silent.append(f"{file.name}::{name}")
     assert silent == []
+
+
+# ---------------------------------------------------------------------------------------------- runtimes
+
+ROWS = {row["id"]: row["runtime"] for row in ALL if row.get("reader") == "native"}
+NATIVE_MANIFESTS = {
+    f"{dialect}:{key}": row
+    for dialect in BUILD
+    for key, row in tomllib.loads((HERE / dialect / "requirements.toml").read_text(encoding="utf-8")).items()
+}
+
+
+@pytest.mark.parametrize("id_", sorted(NATIVE_MANIFESTS))
+def test_a_runtimes_requirement_has_a_sentence_a_source_and_rows(id_: str) -> None:
+    needed = NATIVE_MANIFESTS[id_]
+    assert needed["behaviour"].endswith(".")
+    assert needed["source"]
+    assert needed["rows"]
+    assert {ROWS.get(row) for row in needed["rows"]} == {id_.partition(":")[0]}
+
+
+def test_every_row_of_a_runtime_proves_a_requirement() -> None:
+    named = {row for needed in NATIVE_MANIFESTS.values() for row in needed["rows"]}
+    assert sorted(set(ROWS) - named) == []
+
+
+def test_every_dialect_has_its_manifest_and_its_page() -> None:
+    pages = HERE.parents[1] / "docs" / "dialects"
+    for dialect in (*AGENT_FILES, *NATIVE):
+        assert (HERE / dialect / "requirements.toml").is_file()
+        assert (pages / f"{dialect}.md").is_file()

@@ -104,7 +104,7 @@ class _Reader:
         self._servers()
         self._lists()
         for document in self.documents:
-            if document.path.endswith(".toml"):
+            if document.path.endswith(".toml") and not (self.as_run and scope_of(document, "user") == "project"):
                 tier = _TIER.get(scope_of(document), 4)
                 self.ranked += policy_rules(
                     document, tier, self.notes, agent=self.agent, mode=self.mode, as_run=self.as_run

@@ -33,8 +33,8 @@ from extgate.errors import DocumentError
 
 NAME = "hermes"
 FILES = (".hermes/config.yaml", "hermes/config.yaml", "config.yaml")
-USER_FILES = ("~/.hermes/config.yaml",)
-SERVER_FILES = (*FILES, *USER_FILES)
+USER_FILES: tuple[str, ...] = ()
+SERVER_FILES = FILES
 SKILLS = (".hermes/skills", "hermes/skills", "~/.hermes/skills")
 SUBAGENTS: tuple[str, ...] = ()
 MANAGED_FILES: tuple[str, ...] = ()

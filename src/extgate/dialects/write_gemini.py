@@ -16,7 +16,10 @@ _SHELL = "run_shell_command"
 
 
 def write(outline: Outline, tools: tuple[str, ...]) -> list[Document]:
-    """`.gemini/settings.json` and `.gemini/policies/extgate.toml`. tools: those that Gemini CLI has."""
+    """`.gemini/settings.json`, and a policy file for the user's home, because 0.61.0 reads no project's.
+
+    tools: those that Gemini CLI has.
+    """
     rules: list[dict[str, object]] = []
     prefixes = outline.prefixes
     by_prefix = outline.has_prefixes_only and any(prefixes.values())
@@ -44,7 +47,7 @@ def write(outline: Outline, tools: tuple[str, ...]) -> list[Document]:
     text = json.dumps(settings, indent=1, ensure_ascii=False) + "\n"
     return [
         Document(path=".gemini/settings.json", text=text, facts={"scope": "project"}),
-        Document(path=".gemini/policies/extgate.toml", text=toml_text({"rule": rules}), facts={"scope": "user"}),
+        Document(path="home/.gemini/policies/extgate.toml", text=toml_text({"rule": rules}), facts={"scope": "user"}),
     ]
 
 
