@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from extgate.analysis.lint.table import lint, lint_inventory
@@ -83,7 +85,7 @@ class Workspace:
 
     def agent(self, name: str) -> Agent:
         """The agent of that id, or of the profile file of that path. Raises WorkspaceError when there is none."""
-        found = next((agent for agent in (*self.agents, *self.natives) if agent.id == name), None)
+        found = next((agent for agent in chain(self.agents, self._natives_named(name)) if agent.id == name), None)
         if found:
             return found
         path = Path(name)
@@ -92,8 +94,19 @@ class Workspace:
                 return read_agent_file(candidate, str(path))
         if not self.agents and name == DEFAULT_AGENT:
             return Agent(id=DEFAULT_AGENT, file="", dialect="default", policy=ALLOW_ALL)
-        known = ", ".join(sorted(agent.id for agent in (*self.agents, *self.natives))) or DEFAULT_AGENT
-        raise WorkspaceError(f"no agent `{name}`", file=str(self.homes.root), fix=f"the agents are {known}")
+        raise self._no_agent(name)
+
+    def _no_agent(self, name: str) -> WorkspaceError:
+        ids = sorted(agent.id for agent in (*self.agents, *self.natives)) or [DEFAULT_AGENT]
+        near = difflib.get_close_matches(name, ids, n=1)
+        hint = f"did you mean `{near[0]}`? " if near else ""
+        shown = ", ".join(ids[:20]) + (f" and {len(ids) - 20:,} more" if len(ids) > 20 else "")
+        return WorkspaceError(f"no agent `{name}`", file=str(self.homes.root), fix=f"{hint}the agents are {shown}")
+
+    def _natives_named(self, name: str) -> Iterator[Agent]:
+        """Reads runtimes' own files only for a name that can be one of their agents'."""
+        if "/" in name:
+            yield from self.natives
 
     @cached_property
     def natives(self) -> tuple[Agent, ...]:

@@ -13,10 +13,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "extgate"
 FILES = sorted(SRC.rglob("*.py"))
-CORE_LINES = 1800
-"""Layout proposes 900. The matcher (law 2, figures of issue 2) takes about 500 of it, requirements with their states
-and the reading of URIs the rest of what is over; both are decisions, so they stay in the core. The gateway's names are
-there because one module alone may join names."""
+CORE_LINES = 2000
+"""Layout proposes 900. The matcher at its measured speed takes about 500 of it; requirements with their states, the
+forms of a URI, argument conditions that fail closed, and every runtime's wire names (only one module may join names) are
+the rest. All of them decide, so they stay where decisions are made and the standard library is all there is."""
 
 
 def limit(path: Path) -> int:

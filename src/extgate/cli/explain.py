@@ -57,7 +57,9 @@ def command(
         for line in as_run_lines(running) if running else ():
             click.echo(line)
         for name in unknown:
-            click.echo(f"extgate: `{show(name)}` is not installed; `extgate list` shows what is", err=True)
+            near = explanation.decider.nearest(name)
+            fix = f"did you mean `{show(near)}`?" if near else "`extgate list` shows what is"
+            click.echo(f"extgate: `{show(name)}` is not installed; {fix}", err=True)
     sys.exit(_exit_code(explanation, decisions if names else (), unknown))
 
 

@@ -69,6 +69,9 @@ def _print(specs: Sequence[ServerSpec], trusted: Sequence[bool]) -> None:
         ("yes" if ok else "no", spec.name, spec.error or spec.shown, f"{spec.file}:{spec.line}")
         for spec, ok in zip(specs, trusted, strict=True)
     ]
+    if not specs:
+        click.echo("no file here asks for a server; they are configured in .mcp.json")
+        return
     table("servers", ("trusted", "server", "runs", "asked for in"), rows, console())
     if not sys.stdin.isatty() and not all(trusted):
         click.echo("no terminal to ask in: `extgate trust --yes [SERVER]...` approves", err=True)

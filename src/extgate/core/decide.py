@@ -212,8 +212,13 @@ def _verdict(effect: Effect, rule: Rule, ext: Extension, facets: Facets, step: S
 
 
 def _lenient(possible: Sequence[Verdict], final: Verdict) -> Verdict:
-    """The most lenient answer that some call could get; the first of equals."""
-    return min((final, *possible), key=lambda v: STRICTNESS[v.effect] if v.effect else len(STRICTNESS))
+    """The most lenient answer that some call could get; the first of equals.
+
+    A deny that holds for some arguments only takes nothing from the other calls, so it does not count here; no opinion
+    leaves the call to the other layers, which an `ask` for some arguments does not.
+    """
+    rank: dict[Effect | None, int] = {"allow": 0, None: 1, "ask": 2, "deny": 3}
+    return min((final, *(v for v in possible if v.effect != "deny")), key=lambda v: rank[v.effect])
 
 
 def _args_hold(rule: Rule, args: Mapping[str, Any] | None) -> bool:
@@ -259,6 +264,7 @@ class CompiledProfile:
         why = refusal(name) or (refusal(ext.server) if ext.server is not None else None)
         why = why or (refusal(ext.declared_name) if ext.declared_name else None)
         why = why or (None if ext.kind in KINDS else f"`{ext.kind}` is no kind of extension")
+        why = why or ("it is an MCP item of no server" if ext.server is None and KINDS[ext.kind].is_mcp else None)
         if why:
             step = Step(text="name", outcome="decides", effect="deny")
             return Verdict(effect="deny", reason=f"'{shown_name(ext)}' is refused: {why}.", step=step, trail=())

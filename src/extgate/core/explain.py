@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -16,6 +17,10 @@ from extgate.core.require import Availability, availability
 
 MAX_URI = 8192
 """A longer resource URI is refused, in characters."""
+
+
+_MEMO = 20_000
+"""Decisions kept beyond those of the inventory, so that late names cannot fill the memory."""
 
 
 class Decider:
@@ -62,6 +67,8 @@ class Decider:
             return self._decision(ext, judge(self.compiled, self.naming, ext, args))
         if found is None or found.extension is not ext:
             found = self._decision(ext, judge(self.compiled, self.naming, ext))
+            if len(self._memo) >= _MEMO + len(self.inventory.extensions):
+                self._memo.clear()
             self._memo[id(ext)] = found
         return found
 
@@ -96,6 +103,11 @@ class Decider:
             if found:
                 return found
         return ()
+
+    def nearest(self, name: str) -> str | None:
+        """The installed name that was probably meant."""
+        names = [spelled for e in self.inventory.extensions for spelled in self._plain_names(e)]
+        return next(iter(difflib.get_close_matches(nfc(name), names[:20_000], n=1)), None)
 
     def _plain_names(self, ext: Extension) -> tuple[str, ...]:
         names = self.naming.of(ext)

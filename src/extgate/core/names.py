@@ -203,6 +203,10 @@ def full_names(server: str, item: str) -> tuple[str, ...]:
     return (f"{server}__{item}", f"mcp__{server}__{item}")
 
 
+_MEMO = 200_000
+"""Items whose spellings are kept; past it they are computed again, so that late names cannot fill the memory."""
+
+
 class Naming:
     """The spellings of each item of one inventory; some depend on what else is installed."""
 
@@ -223,6 +227,8 @@ class Naming:
         if found is None:
             facets = self._facets(ext)
             found = {facet: tuple(dict.fromkeys(map(nfc, names))) for facet, names in facets.items()}
+            if len(self._memo) >= _MEMO:
+                self._memo.clear()
             self._memo[key] = found
         return found
 

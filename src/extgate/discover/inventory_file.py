@@ -47,7 +47,7 @@ def load_inventory(text: str, path: str) -> Inventory:
     servers: dict[str, Server] = {}
     for row in _list(root, "mcp"):
         server = _server(row)
-        if server.name in servers:
+        if server.name and server.name in servers:
             raise _wrong(row, f"`mcp`: the server `{server.name}` stands twice")
         servers[server.name] = server
         extensions += [ext for kind in KINDS.values() if kind.is_mcp for ext in _items(row, kind, server)]
