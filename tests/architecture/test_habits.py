@@ -15,7 +15,7 @@ SRC = ROOT / "src" / "extgate"
 FILES = sorted(SRC.rglob("*.py"))
 CORE_LINES = 2000
 """Layout proposes 900. The matcher at its measured speed takes about 500 of it; requirements with their states, the
-forms of a URI, argument conditions that fail closed, and every runtime's wire names (only one module may join names) are
+forms of a URI, argument conditions that fail closed, and every runtime's wire names (one module alone joins names) are
 the rest. All of them decide, so they stay where decisions are made and the standard library is all there is."""
 
 
