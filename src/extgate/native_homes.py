@@ -73,18 +73,22 @@ def _is_its(native: Native, root: Path, path: Path) -> bool:
     if path.parent != root or path.name not in _BARE:
         return True
     try:
-        node = Document.of_bytes(str(path), path.read_bytes()[: MAX_CHARS + 1]).parse()
+        node = _bounded(path, str(path)).parse()
     except (OSError, DocumentError):
         return False  # nobody knows whose it is; a runtime's own folder would say so
     return any(mark in node.items for mark in native.MARKS)
 
 
 def _document(path: Path, scope: str, shown: str, root: Path, home: Path) -> Document:
-    with path.open("rb") as file:
-        found = Document.of_bytes(shown, file.read(MAX_CHARS + 1))
+    found = _bounded(path, shown)
     base = path.parent.parent if path.parent.name.startswith(".") and scope != "user" else path.parent
     facts = {"scope": scope, "root": str(root.absolute()), "home": str(home), "base": str(base.absolute())}
     return Document(path=found.path, text=found.text, facts=facts)
+
+
+def _bounded(path: Path, shown: str) -> Document:
+    with path.open("rb") as file:
+        return Document.of_bytes(shown, file.read(MAX_CHARS + 1))
 
 
 def native_sources(files: NativeFiles, homes: Homes, cache: Path) -> Sources:

@@ -178,6 +178,8 @@ def tools_of(dialect: str) -> tuple[Extension, ...]:
 def stock(dialect: str) -> Inventory:
     """The dialect's own tools, three servers, three skills and two agents."""
     items = [Extension(kind="mcp_tool", server=s, name=n) for s, names in SERVERS.items() for n in names]
+    items += [Extension(kind="mcp_resource", server="gh", name="repo://x")]
+    items += [Extension(kind="mcp_prompt", server="my.srv", name="ask")]
     skills = [Extension(kind="skill", name=n, source="project", declared_name=n.rpartition("/")[2]) for n in SKILLS]
     agents = [Extension(kind="subagent", name=n, source="project") for n in AGENTS]
     servers = tuple(Server(name=name) for name in SERVERS)

@@ -12,7 +12,10 @@ from urllib.parse import urlsplit
 
 MAX_LINE = 16_384
 MAX_NESTING = 4
+MAX_OPENED = 32
+"""Substitutions and groups in one line; a line with more cannot be told."""
 
+_OPENING = re.compile(r"\$\(|<\(|>\(|`")
 _BREAK = re.compile(r"&&|\|\||;;|\|&|[;|&\n]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _SAFE_ASSIGNMENT = re.compile(
@@ -79,7 +82,8 @@ def spelled_commands(line: str, unwraps: bool, depth: int) -> list[str] | None:
     """Every command that the line may run, in every spelling that a deny is held against."""
     if depth == 0:
         return None
-    pieces = split_line(_opened(line))
+    opened = _opened(line)
+    pieces = split_line(opened) if opened is not None else None
     if pieces is None:
         return None
     found: list[str] = []
@@ -182,8 +186,10 @@ def _is_redirect(line: str, at: int) -> bool:
     return line[at] in "&|" and (line[at - 1 : at] in ("<", ">") or line[at + 1 : at + 2] == ">")
 
 
-def _opened(line: str) -> str:
+def _opened(line: str) -> str | None:
     """The line with substitutions and groups opened, outside single quotes, so that what they run stands alone."""
+    if len(_OPENING.findall(line)) > MAX_OPENED:
+        return None
     found, quote, at = [], "", 0
     while at < len(line):
         char = line[at]
@@ -191,7 +197,7 @@ def _opened(line: str) -> str:
             quote = "" if quote else "'"
         elif char == '"' and quote != "'":
             quote = "" if quote else '"'
-        elif quote != "'" and (opening := re.compile(r"\$\(|<\(|>\(|`").match(line, at)):
+        elif quote != "'" and (opening := _OPENING.match(line, at)):
             inner = _closed(line, opening.end(), opening[0])
             found.append(" _ ")
             found_inner = line[opening.end() : inner]

@@ -80,8 +80,6 @@ def _compared(outline: Outline, found: Policy, target_tools: Sequence[Extension]
     loose = Decider(Profile(id="a", layers=(outline.policy,)), outline.stock, has_approver=True)
     theirs = Decider(Profile(id="b", layers=(found,)), stock, has_approver=True)
     for ext in [*stock.extensions, *_tomorrow(outline)]:
-        if ext.kind in ("mcp_resource", "mcp_prompt") and not target_tools:
-            continue
         before, after = _source_side(outline, loose, ext, bool(target_tools)), theirs.decide(ext)
         yield from _difference(before, after, ext)
     for clause, ext in _meant(outline):
