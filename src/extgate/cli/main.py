@@ -11,6 +11,7 @@ VERBS = (
     "list",
     "explain",
     "check",
+    "diff",
     "convert",
     "serve",
     "mcp",
