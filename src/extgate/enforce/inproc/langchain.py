@@ -22,7 +22,8 @@ from extgate.enforce.guarded_paths import GuardedPaths
 from extgate.enforce.inproc.langchain_ask import Ask, Plan
 from extgate.enforce.inproc.langchain_calls import Calls, Runner
 from extgate.enforce.inproc.langchain_identity import UNKNOWN, Identities, Registry
-from extgate.enforce.inproc.langchain_last_step import LastStep, gated_model
+from extgate.enforce.inproc.langchain_last_step import GatedModels, LastStep
+from extgate.enforce.inproc.langchain_listings import Listings
 from extgate.enforce.inproc.langchain_structured import structured_calls, without
 from extgate.enforce.inproc.langchain_subagents import Spawns, under
 from extgate.enforce.inproc.langchain_view import View
@@ -32,7 +33,7 @@ Result = ToolMessage | Command[Any]
 
 def visible_tools(gate: Gate, tools: Sequence[Any], registry: Registry | None = None) -> list[Any]:
     """The first wall: those of the tools that the agent may see, in order, to hand to `create_agent`."""
-    return View(gate, Identities(gate, registry or Registry()), Spawns(gate)).keep(tools)
+    return View(gate, Identities(gate, registry or Registry())).keep(tools)
 
 
 class GateMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -55,7 +56,10 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.gate = gate
         identities, spawns = Identities(gate, registry or Registry()), spawns or Spawns(gate)
-        self.view = View(gate, identities, spawns)
+        self.view = View(gate, identities)
+        self._listings = Listings(self.view, spawns)
+        self._step = LastStep(self.view, self._listings)
+        self._models = GatedModels(self._step)
         runner = catalog(self.view) if catalog else None
         self._calls = Calls(identities=identities, view=self.view, spawns=spawns, paths=paths, catalog=runner)
 
@@ -97,9 +101,8 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         try:
             if reason := self._unavailable():
                 return AIMessage(content=reason)
-            self.view.see_skills(request.state)
-            tools = self.view.offer(request.tools)
-            return request.override(tools=tools, model=gated_model(request.model, LastStep(self.view)))
+            self._listings.see_skills(request.state)
+            return request.override(tools=self._step.offer(request.tools), model=self._models.of(request.model))
         except Exception as error:  # a request that cannot be judged is not sent
             return AIMessage(content=f"The gate failed ({type(error).__name__}); no request was sent.")
 

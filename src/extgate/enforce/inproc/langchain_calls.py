@@ -10,7 +10,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 
 from extgate.enforce.guarded_paths import Action, GuardedPaths
 from extgate.enforce.inproc.langchain_ask import Ask, Plan
-from extgate.enforce.inproc.langchain_identity import RUNTIME, UNKNOWN, Identities, is_of_framework
+from extgate.enforce.inproc.langchain_identity import RUNTIME, UNKNOWN, Identities, is_of_framework, name_of
 from extgate.enforce.inproc.langchain_subagents import Spawns, spawned
 from extgate.enforce.inproc.langchain_view import View
 
@@ -72,7 +72,8 @@ class Calls:
         return plan
 
     def _of_tool(self, name: str, args: Mapping[str, Any], tool: object, session: str) -> Iterator[Ask]:
-        known = tool if tool is not None else self.view.added.get(name)
+        known = tool if tool is not None else self.view.added.get(name, self.view.offered.get(name))
+        known = known if known is not None and name_of(known) == name else None  # it was renamed: nobody knows it so
         owners = self.view.owners(name) if known is None else self.identities.of(known)
         for ext in owners:
             yield Ask(ext=ext, args=args, session=session)

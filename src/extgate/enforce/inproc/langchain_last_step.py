@@ -8,52 +8,73 @@ structured output, tools in `model_settings`, definitions inside messages. All o
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import is_
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableBinding
 from pydantic import PrivateAttr
 
-from extgate.enforce.inproc.langchain_identity import name_of
-from extgate.enforce.inproc.langchain_view import View
+from extgate.enforce.inproc.langchain_identity import marks_of, name_of
+from extgate.enforce.inproc.langchain_listings import Listings
+from extgate.enforce.inproc.langchain_view import Memory, View
 
 _STEP = "_extgate_step"
 _DISCLOSING = ("tool_addition", "additional_tools")
 """Types of the blocks that define a tool inside a message (deepagents 0.7.32, seen 2026-11-30)."""
 _ADDED = ("tools", "functions", "mcp_servers")
 """Keys of a model's own settings that offer tools."""
+_RECENT = 64
+"""Most lists that are remembered; one leaves right after it was made."""
 _NEED_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _ANY_TOOL = ("auto", "any", "required", "none")
 
 
 class LastStep:
-    """What one request goes through, as one agent's view has it."""
+    """What one agent's requests go through: `offer` when the door first sees one, the others when it leaves."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._bound: object = None
+    def __init__(self, view: View, listings: Listings) -> None:
+        self._view, self._listings = view, listings
+        self._sent: deque[tuple[Memory, list[Any], list[str]]] = deque(maxlen=_RECENT)
+        self._bound: deque[object] = deque(maxlen=_RECENT)
+
+    def offer(self, tools: Sequence[Any]) -> list[Any]:
+        """The visible tools of a request, described without what is hidden."""
+        kept = self._listings.described(self._view.offer(tools))
+        marks = marks_of(kept)
+        if "" not in marks:  # a definition may be changed in place
+            self._sent.append((self._view.memory(), kept, marks))
+        return list(kept)
 
     def tools(self, tools: Sequence[Any]) -> list[Any]:
-        """The visible ones, in order, described without what is hidden."""
-        return [self._view.describe(tool) for tool in self._view.keep(tools)]
+        """The visible ones of all that leaves; nothing is asked twice when nothing was added."""
+        memory = self._view.memory()
+        for judged_in, sent, marks in reversed(tuple(self._sent)):
+            if judged_in is memory and len(sent) == len(tools) and all(map(is_, sent, tools)):
+                if marks == marks_of(tools):
+                    return list(sent)
+                break
+        return self._listings.described(self._view.keep(tools, is_added=True))
 
     def bound(self, model: Any) -> Any:
         """Notes the provider's form of what was judged already; an empty list of tools is no list."""
-        if not isinstance(model, RunnableBinding):
+        given: Any = getattr(model, "kwargs", None)
+        if given is None or not isinstance(model, RunnableBinding):
             return model
-        self._bound = model.kwargs.get("tools")
-        if self._bound:
+        if tools := given.get("tools"):
+            self._bound.append(tools)
             return model
-        return model.model_copy(update={"kwargs": {k: v for k, v in model.kwargs.items() if k not in _NEED_TOOLS}})
+        return model.model_copy(update={"kwargs": {k: v for k, v in given.items() if k not in _NEED_TOOLS}})
 
     def settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings of a call without the hidden tools that somebody put there."""
         for key in _ADDED:
             offered = settings.get(key)
-            if offered is None or offered is self._bound:
+            if offered is None or any(offered is judged for judged in reversed(self._bound)):
                 continue
             rows = offered if isinstance(offered, list) else []
             kept = [row for row in rows if self._view.keep([_as_tool(key, row)])]
@@ -68,9 +89,9 @@ class LastStep:
         return [self._message(message) for message in messages]
 
     def _message(self, message: BaseMessage) -> BaseMessage:
-        is_system = isinstance(message, SystemMessage)
+        is_system = message.type == "system"
         if isinstance(message.content, str):
-            text = self._view.reduce(message.content) if is_system else message.content
+            text = self._listings.reduce(message.content) if is_system else message.content
             return message if text == message.content else message.model_copy(update={"content": text})
         if not is_system and not any(_defines(block) for block in message.content):
             return message
@@ -80,13 +101,13 @@ class LastStep:
     def _block(self, block: str | dict[str, Any]) -> str | dict[str, Any] | None:
         """A part of a message; None when nothing of it is left."""
         if isinstance(block, str):
-            return self._view.reduce(block)
+            return self._listings.reduce(block)
         if _defines(block):
             inner = block.get("tool") or {}
             offered = [inner.get("definition", inner)] if inner else block.get("tools") or [{}]
-            return block if len(self._view.keep(offered)) == len(offered) else None
+            return block if len(self._view.keep(offered, is_added=True)) == len(offered) else None
         text = block.get("text")
-        left = self._view.reduce(text) if isinstance(text, str) else text
+        left = self._listings.reduce(text) if isinstance(text, str) else text
         return block if left == text else (block | {"text": left} if left else None)
 
 
@@ -125,10 +146,26 @@ class _Gated:
         return await super().ainvoke(step.messages(input), config, **step.settings(settings))  # type: ignore[misc]
 
 
-def gated_model(model: Any, step: LastStep) -> Any:
-    """The same model, still an instance of its class, behind the step. Raises TypeError for what is no chat model."""
-    if isinstance(model, RunnableBinding):
-        return model.model_copy(update={"bound": gated_model(model.bound, step)})
+class GatedModels:
+    """Models behind one agent's last step, each made once: what LangChain remembers of a model stays with its copy."""
+
+    def __init__(self, step: LastStep) -> None:
+        self._step = step
+        self._made: dict[int, tuple[BaseChatModel, BaseChatModel]] = {}
+
+    def of(self, model: Any) -> Any:
+        """The same model, still an instance of its class. Raises TypeError for what is no chat model."""
+        made = self._made.get(id(model))
+        if made is None or made[0] is not model:
+            if isinstance(model, RunnableBinding):
+                return model.model_copy(update={"bound": self.of(model.bound)})
+            if len(self._made) >= _RECENT:
+                self._made.clear()
+            made = self._made[id(model)] = (model, _gated(model, self._step))
+        return made[1]
+
+
+def _gated(model: Any, step: LastStep) -> BaseChatModel:
     if not isinstance(model, BaseChatModel):
         raise TypeError(f"expected a chat model, got `{type(model).__name__}`")
     gated = copy.copy(model)

@@ -55,6 +55,8 @@ class Spawns:
         self._gates: dict[str, Gate] = {}
         self._children: set[str] = set()
         self._closed: dict[str, str] = {}
+        self._inventory: object = None
+        self._known: tuple[Extension, ...] = ()
 
     def add(self, name: str, gate: Gate, *, is_child: bool = True) -> None:
         """Notes that the sub-agent of this name runs behind this gate. is_child: the gate was made by `Gate.child`."""
@@ -76,7 +78,10 @@ class Spawns:
 
     def extensions(self) -> tuple[Extension, ...]:
         """All that may be spawned as far as the door knows."""
-        return tuple(self.extension(name) for name in self._gates)
+        if self._inventory is not self.gate.inventory or len(self._known) != len(self._gates):
+            self._inventory = self.gate.inventory
+            self._known = tuple(self.extension(name) for name in self._gates)
+        return self._known
 
     @property
     def closed(self) -> frozenset[str]:

@@ -1,150 +1,157 @@
-"""What one agent may see of a request: which tools stay in it, and which names its prompts must not list."""
+"""What one agent may see of a request: which of its tools stay in it."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from itertools import compress
+from operator import is_, is_not
 from typing import Any
-
-from langchain_core.tools import BaseTool
 
 from extgate.core.extension import Extension
 from extgate.enforce.above import gates_above
 from extgate.enforce.gate import Gate
-from extgate.enforce.inproc.langchain_identity import UNKNOWN, Identities, is_of_framework, name_of
-from extgate.enforce.inproc.langchain_prompts import reduced
-from extgate.enforce.inproc.langchain_subagents import SPAWNING, Spawns
+from extgate.enforce.inproc.langchain_identity import Identities, code_of, mark_of, marks_of, name_of
 
-_LISTS = 16
-"""Most lists of tools whose visible part is remembered."""
-_TEXTS = 256
+_LISTS = 4
+"""Most lists of tools that are remembered."""
+_FEW = 8
+"""Most differences to a list before for which it is of use."""
 _LATE = 10_000
 
 Tools = list[Any]
 
 
 @dataclass(slots=True)
-class _Memory:
-    """What was found under one state of the gates. stamp: the objects that make that state."""
+class Memory:
+    """What was found under one state of the gates. stamp: the objects that make that state.
+
+    rows: each tool with its mark and whether it stays in a request, by identity. codes: the same by its code. lists:
+    the same of the last whole lists.
+    """
 
     stamp: tuple[object, ...]
-    kept: dict[tuple[int, ...], tuple[Sequence[Any], Tools]] = field(default_factory=dict)
+    rows: dict[int, tuple[object, str, bool]] = field(default_factory=dict)
+    codes: dict[object, bool] = field(default_factory=dict)
+    lists: deque[tuple[Sequence[Any], list[str], list[bool]]] = field(default_factory=lambda: deque(maxlen=_LISTS))
     late: set[str] = field(default_factory=set)
     hidden: frozenset[str] | None = None
     texts: dict[str, str] = field(default_factory=dict)
     skills: object = None
 
+    def hide(self, name: str) -> None:
+        """Notes that something of this name is hidden, which no inventory says."""
+        if name not in self.late and len(self.late) < _LATE:
+            self.late.add(name)
+            self.hidden, self.texts = None, {}
+
 
 class View:
-    """One agent's. Lists of the same objects are judged once, until a policy or an inventory changes."""
+    """One agent's. The same object is judged once, until a policy or an inventory changes."""
 
-    def __init__(self, gate: Gate, identities: Identities, spawns: Spawns) -> None:
-        self._gate, self._identities, self._spawns = gate, identities, spawns
-        self.offered: dict[str, Any] = {}
-        """The tools of the last request as it came, hidden ones included, by name."""
+    def __init__(self, gate: Gate, identities: Identities) -> None:
+        self.gate, self._identities = gate, identities
         self.added: dict[str, Any] = {}
-        """Visible tools that somebody added to a request afterwards, by name."""
-        self._memory = _Memory(())
+        """Visible tools that somebody added to a request after it was looked at, by name."""
+        self._last: Sequence[Any] = ()
+        self._offered: tuple[Sequence[Any], list[str], dict[str, Any]] = ((), [], {})
+        self._memory = Memory(())
+
+    @property
+    def offered(self) -> dict[str, Any]:
+        """The tools of the last request as it came, hidden ones included, by name."""
+        marks = marks_of(self._last)
+        if self._offered[0] is not self._last or self._offered[1] != marks:
+            self._offered = (self._last, marks, {name_of(tool): tool for tool in self._last})
+        return self._offered[2]
 
     def offer(self, tools: Sequence[Any]) -> Tools:
         """The visible tools of a request; all of them become those that a catalog can reach."""
-        if tuple(map(id, tools)) not in self._fresh().kept or not self.offered:
-            self.offered = {name_of(tool): tool for tool in tools}
+        self._last = tools
         return self.keep(tools)
 
-    def keep(self, tools: Sequence[Any]) -> Tools:
-        """The tools that the model may see, in order."""
-        memory, key = self._fresh(), tuple(map(id, tools))
-        found = memory.kept.get(key)
-        if found is not None and not any(isinstance(tool, Mapping) for tool in tools):
-            return list(found[1])
-        kept = self._visible(tools, memory)
-        if len(memory.kept) >= _LISTS:
-            memory.kept.clear()
-        if kept:  # nothing is visible while the record cannot be written, which may pass
-            memory.kept[key] = (tuple(tools), kept)
-        return list(kept)
+    def keep(self, tools: Sequence[Any], *, is_added: bool = False) -> Tools:
+        """The tools that the model may see, in order. is_added: new ones were not in the request before."""
+        return list(compress(tools, self._staying(tools, self.memory(), is_added)))
 
-    def _visible(self, tools: Sequence[Any], memory: _Memory) -> Tools:
-        rows = [self._identities.of(tool) for tool in tools]
-        caps = gates_above()
-        shown = {
-            id(ext)
-            for ext in self._gate.see(ext for owners in rows for ext in owners)
-            if all(cap.is_visible(ext) for cap in caps)
-        }
-        kept: Tools = []
-        for tool, owners in zip(tools, rows, strict=True):
+    def _staying(self, tools: Sequence[Any], memory: Memory, is_added: bool) -> list[bool]:
+        """Whether each tool stays; only what is not as in a list before is looked at."""
+        changed: Sequence[int] = range(len(tools))
+        stays, marks = [False] * len(tools), marks_of(tools)
+        for known, known_marks, before in tuple(memory.lists):
+            if len(known) == len(tools):
+                differing = [at for at, is_same in enumerate(map(is_, known, tools)) if not is_same]
+                if marks != known_marks:  # something was renamed
+                    differing = [at for at in changed if known[at] is not tools[at] or known_marks[at] != marks[at]]
+                if len(differing) <= _FEW:
+                    changed, stays = differing, list(before)
+                    break
+        if not changed:
+            return stays
+        rows = memory.rows
+        pairs = ((tools[at], marks[at]) for at in changed)
+        new = [t for t, mark in pairs if (row := rows.get(id(t))) is None or row[0] is not t or row[1] != mark]
+        passing = self._judged(new, memory, is_added) if new else {}
+        for at in changed:
+            key = id(tools[at])
+            stays[at] = passing[key] if key in passing else rows[key][2]
+        if not passing:
+            memory.lists.appendleft((tuple(tools), marks, stays))
+        if len(rows) > 2 * len(tools) + 1024:  # copies that somebody makes for each request
+            memory.rows = {key: rows[key] for key in map(id, tools) if key in rows}
+        return stays
+
+    def _judged(self, tools: Sequence[Any], memory: Memory, is_added: bool) -> dict[int, bool]:
+        """Remembers whether each stays; returns it, by identity, for those whose answer holds for this once.
+
+        Those are definitions, which may be changed in place, and all of them while the gate cannot record.
+        """
+        by_code = {id(tool): memory.codes.get(code_of(tool)) for tool in tools}
+        judged = {key: stays for key, stays in by_code.items() if stays is not None}  # copies of what is known
+        unknown = [tool for tool in tools if id(tool) not in judged]
+        if unknown and not self._judge(unknown, memory, judged, is_added):
+            return dict.fromkeys(map(id, tools), False)
+        for tool in tools:
+            if not isinstance(tool, Mapping):
+                stays = judged.pop(id(tool)) if id(tool) in judged else memory.rows[id(tool)][2]
+                memory.rows[id(tool)] = (tool, mark_of(tool), stays)
+        return judged
+
+    def _judge(self, tools: Sequence[Any], memory: Memory, judged: dict[int, bool], is_added: bool) -> bool:
+        """Asks the gate; False when it cannot record the answers now, so that nothing is shown, nor remembered."""
+        found = [self._identities.of(tool) for tool in tools]
+        items, caps = [ext for owners in found for ext in owners], gates_above()
+        seen = self.gate.see(items)
+        if not seen and any(map(self.gate.is_visible, items)):
+            return False
+        shown = {id(ext) for ext in seen if all(cap.is_visible(ext) for cap in caps)}
+        for tool, owners in zip(tools, found, strict=True):
             is_visible = all(id(ext) in shown for ext in owners)
-            if is_visible and self._gate.decide(owners[0]).delivery == "request":
-                kept.append(tool)
-                if (name := name_of(tool)) not in self.offered and len(self.added) < _LATE:
-                    self.added[name] = tool
-            elif not is_visible and len(memory.late) < _LATE:
-                memory.late.add(name_of(tool))
-        memory.hidden, memory.texts = None, {}
-        return kept
+            judged[id(tool)] = is_visible and self.gate.decide(owners[0]).delivery == "request"
+            if code := code_of(tool):
+                memory.codes[code] = judged[id(tool)]
+            if not is_visible:
+                memory.hide(name_of(tool))
+            elif is_added:
+                self.added = {} if len(self.added) > _LATE else self.added
+                self.added[name_of(tool)] = tool
+        return True
 
-    def _fresh(self) -> _Memory:
+    def memory(self) -> Memory:
         """What is remembered; nothing, when anything changed that an answer depends on."""
-        stamp: tuple[object, ...] = ()
-        for gate in (self._gate, *gates_above()):
+        memory, above = self._memory, gates_above()
+        stamp: tuple[object, ...] = (self.gate.profile, self.gate.inventory)
+        for gate in above:
             stamp += (gate.profile, gate.inventory)
-        memory = self._memory
-        if len(stamp) != len(memory.stamp) or any(a is not b for a, b in zip(stamp, memory.stamp, strict=True)):
-            memory = self._memory = _Memory(stamp)
+        if len(stamp) != len(memory.stamp) or any(map(is_not, stamp, memory.stamp)):
+            memory = self._memory = Memory(stamp)
         return memory
-
-    # ------------------------------------------------------------------------------------------ prompts
-
-    def reduce(self, text: str) -> str:
-        """One block of a prompt without listings of what is hidden."""
-        memory = self._fresh()
-        left = memory.texts.get(text)
-        if left is None:
-            if len(memory.texts) >= _TEXTS:
-                memory.texts.clear()
-            left = memory.texts[text] = reduced(text, self._hidden(memory))
-        return left
-
-    def _hidden(self, memory: _Memory) -> frozenset[str]:
-        """Names of tools, skills and sub-agents that no listing may show."""
-        if memory.hidden is None:
-            names: dict[bool, set[str]] = {True: {""}, False: memory.late | self._spawns.closed}
-            for ext in (*self._gate.inventory.of_kind("tool", "skill", "subagent"), *self._spawns.extensions()):
-                names[self.is_visible(ext)] |= {ext.name, ext.leaf, ext.declared_name or ""}
-            memory.hidden = frozenset(names[False] - names[True])
-        return memory.hidden
-
-    def see_skills(self, state: Any) -> None:
-        """Takes in what deepagents' skills middleware has found: a skill nobody installed is judged like any other."""
-        found = state.get("skills_metadata") if isinstance(state, Mapping) else None
-        memory = self._fresh()
-        if not isinstance(found, list) or memory.skills is found:
-            return
-        memory.skills = found
-        for row in found:
-            name, folder = str(row.get("name") or ""), PurePosixPath(str(row.get("path") or "")).parent
-            if self._gate.owners(name, ("skill",)) or self._gate.owners(folder.name, ("skill",)):
-                continue
-            facts = {"folder": folder.parent.name}
-            ext = Extension(kind="skill", name=folder.name or name, declared_name=name, source=UNKNOWN, facts=facts)
-            if not self.is_visible(ext):
-                memory.late.add(name)
-        memory.hidden, memory.texts = None, {}
 
     def owners(self, name: str) -> tuple[Extension, ...]:
         """The installed tools of this name."""
-        return self._gate.owners(name, ("tool", "mcp_tool"))
+        return self.gate.owners(name, ("tool", "mcp_tool"))
 
     def is_visible(self, ext: Extension) -> bool:
         """Whether this agent, and those above it, may know of an item."""
-        return self._gate.is_visible(ext) and all(cap.is_visible(ext) for cap in gates_above())
-
-    def describe(self, tool: Any) -> Any:
-        """A visible tool; of one that spawns agents, a copy that lists the visible ones only."""
-        if not (isinstance(tool, BaseTool) and tool.name in SPAWNING and is_of_framework(tool)):
-            return tool
-        text = self.reduce(tool.description)
-        return tool if text == tool.description else tool.model_copy(update={"description": text})
+        return self.gate.is_visible(ext) and all(cap.is_visible(ext) for cap in gates_above())
