@@ -40,7 +40,8 @@ class View:
     """One agent's lists under one policy and one inventory.
 
     lists: rows by list, in order. marks: a digest of each list. by_name: items by kind and name, the hidden ones too.
-    visible: what may be learnt of. instructions: of the servers that it sees something of.
+    exact, templates: the visible resources; hidden: items that are not. instructions, capabilities: of the servers that
+    it sees something of. reads_arguments: whether some rule looks at what a call is given.
     """
 
     decisions: tuple[Decision, ...]
@@ -53,6 +54,7 @@ class View:
     hidden: tuple[Extension, ...]
     instructions: str
     capabilities: frozenset[str]
+    reads_arguments: bool
 
     def resource(self, uri: str) -> tuple[Extension, ...]:
         """The visible resources that a URI could mean: those listed, else those whose template covers it."""
@@ -87,6 +89,7 @@ def view(gate: Gate, offers: tuple[Offer, ...], options: Options) -> View:
         hidden=tuple(ext for ext in items if id(ext) not in visible),
         instructions="\n\n".join(f"{offer.server}: {offer.instructions}" for offer in said if offer.instructions),
         capabilities=frozenset(_offered(said)),
+        reads_arguments=any(rule.when for policy in gate.profile.policies for rule in policy.rules),
     )
 
 

@@ -74,7 +74,7 @@ class Door:
         args = args if isinstance(args, dict) else {}
         if ext is None:
             return _judged(self.gate.refuse_unknown(name, kind, args, action=action, session=session))
-        if arguments is not None and self._reads_arguments() and self._is_twofold(bytes(arguments)):
+        if arguments is not None and self.view.reads_arguments and self._is_twofold(bytes(arguments)):
             why = f"'{name}' is refused: its arguments can be read in two ways."
             return _judged(self.gate.refuse_item(ext, why, args, action=action, session=session))
         # Without rules on arguments their values decide nothing; the names are recorded all the same.
@@ -105,9 +105,6 @@ class Door:
         if len(named) != 1:
             return self.judge_uri(uri, session=session)
         return _judged(self.gate.use(named[0], action="complete", session=session))
-
-    def _reads_arguments(self) -> bool:
-        return any(rule.when for policy in self.gate.profile.policies for rule in policy.rules)
 
     def _is_twofold(self, arguments: bytes) -> bool:
         return len(arguments) > MAX_TWIN_CHECK or has_twins(arguments)

@@ -230,6 +230,8 @@ class Front:
         """Keeps streams alive, and forgets the sessions that the hub has ended."""
         for name, (_, session, outbox) in tuple(self.sessions.items()):
             outbox.keep_alive()
+            if outbox.is_read:
+                self.hub.touch(session)
             if session not in self.hub.clients:
                 outbox.close()
                 del self.sessions[name]

@@ -116,6 +116,12 @@ class Outbox:
                 stream.request.end() if stream.request.is_stream else stream.request.answer(404)
         self._by_key.clear()
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the client holds a stream open."""
+        streams = (self._own, *self._by_key.values())
+        return any(stream.request is not None and not stream.request.is_over for stream in streams)
+
     def keep_alive(self) -> None:
         """Sends something that means nothing, so that nobody between takes the silence for an end."""
         for stream in (self._own, *self._by_key.values()):

@@ -81,6 +81,11 @@ class Hub:
         for upstream in client.owned.values():
             self._end(upstream)
 
+    def touch(self, session: Session) -> None:
+        """Notes that a session is in use."""
+        if session in self.clients:
+            self.clients[session].used_at = time.monotonic()
+
     async def ready(self, session: Session, message: Envelope) -> None:
         """Returns when servers have come to a first state, for messages whose answer depends on them."""
         if self.is_exclusive and message.method in _WAITS and not self.bases:

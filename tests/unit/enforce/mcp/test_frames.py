@@ -20,9 +20,10 @@ VALUE = st.recursive(
     LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
 )
 METHODS = st.sampled_from(
-    "initialize ping tools/list tools/call prompts/get resources/read resources/subscribe resources/unsubscribe "
-    "completion/complete logging/setLevel server/discover subscriptions/listen notifications/cancelled "
-    "notifications/progress notifications/roots/list_changed x".split(" ")
+    ["initialize", "ping", "tools/list", "tools/call", "prompts/get", "resources/read", "resources/subscribe"]
+    + ["resources/unsubscribe", "completion/complete", "logging/setLevel", "server/discover"]
+    + [f"notifications/{word}" for word in ("cancelled", "progress", "roots/list_changed")]
+    + ["subscriptions/listen", "x", ""]
 )
 KEYS = st.sampled_from(
     ["name", "uri", "arguments", "_meta", "cursor", "ref", "requestId", "progressToken", "level", "notifications"]
