@@ -41,7 +41,7 @@ class Part:
 
 
 def parts_of(tool: Mapping[Any, Any]) -> tuple[Part, ...]:
-    """All that a definition declares, the plain name first; never none, and a part without a name stands for anything."""
+    """All that a definition declares, its plain name first; never none. A part without a name may be anything."""
     return tuple(dict.fromkeys(_parts(tool))) or (Part(name=""),)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from deepagents import create_deep_agent
 
+from extgate.core.decide import Decision
 from extgate.core.extension import Extension, Inventory
 from extgate.core.policy import Profile
 from extgate.enforce.gate import Gate
@@ -56,6 +57,7 @@ def asked(parent: Gate, kid: Gate, root: Path, turns: Sequence[Calls], how: str 
     model = Scripted(by_word={"main": [task], "work": list(turns)})
     factory = AgentFactory(call=no_call, read_skill=read_file_of, closed=Closed(root=root, skills=(root / "skills",)))
     made = factory.create_behind(kid, model=model, root=root)
+    specs: Any
     specs, spawns = gated_subagents(parent, [{"name": "kid", "description": "k", "runnable": made.graph}])
     walls = [GateMiddleware(parent, spawns=spawns)]
     run(create_deep_agent(model=model, subagents=specs, middleware=walls), "main", how=how)
@@ -111,7 +113,12 @@ def test_a_skill_that_the_parent_must_ask_for_is_not_expanded_without_asking(roo
     stocked = installed(root, "secret")
     asks = Profile(id="a", layers=(layer(rule("ask", "secret", kind="skill")),))
     said: list[str] = []
-    parent = gate(asks, stocked, approver=lambda decision, args: bool(said.append(decision.extension.name)))
+
+    def refuse(decision: Decision, args: object) -> bool:
+        said.append(decision.extension.name)
+        return False
+
+    parent = gate(asks, stocked, approver=refuse)
     offers = asked(parent, gate("{}", stocked, agent="kid"), root, [call("get_skill", name="secret")])
     assert said == ["secret"]
     assert BODY not in offers[-1].results[0]
