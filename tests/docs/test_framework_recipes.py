@@ -107,6 +107,22 @@ def test_the_pydantic_ai_recipe_hides_and_refuses_what_is_disabled(
     assert capsys.readouterr().out == "done\n"
 
 
+@needs("langchain")
+@of("langchain")
+def test_the_langchain_recipe_hides_and_refuses_what_is_disabled(
+    recipe: Recipe, functions: dict[str, Any], ran: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from langchain_openai import ChatOpenAI
+
+    with FakeModel(SCRIPT) as fake:
+        model = ChatOpenAI(model="fake", base_url=fake.url, api_key="none", max_retries=0)
+        recipe({"model": model, "tools": list(functions.values())})
+    assert ran == ["read"]
+    assert fake.requests[0].tools == ["read"]
+    assert fake.requests[1].results == ["'run' is disabled for this agent."]
+    assert capsys.readouterr().out == "done\n"
+
+
 @needs("fastmcp")
 @of("fastmcp")
 def test_the_fastmcp_recipe_hides_and_refuses_what_is_disabled(
