@@ -14,6 +14,7 @@ from extgate.agents import installed
 from extgate.audit.event import Sink
 from extgate.control import Control
 from extgate.core.extension import Inventory, Server
+from extgate.core.patterns import matches
 from extgate.core.policy import Policy, Profile, Requirement
 from extgate.core.require import availability
 from extgate.discover.everything import wanted_servers
@@ -228,8 +229,22 @@ def could_use(profile: Profile, server: str) -> bool:
     there = Inventory(servers=(Server(name=server),))
     required = (Requirement(pattern=server),)
     layers = [replace(layer, requirements=required) for layer in profile.layers if isinstance(layer, Policy)]
+    if not all(_speaks_of(layer, server) for layer in layers if layer.dialect == "patterns"):
+        return False
     return bool(profile.layers) and all(
         missing.state != "removed"
         for layer in layers
+        if layer.dialect != "patterns"
         for missing in availability(Profile(id=profile.id, layers=(layer,)), there).missing
+    )
+
+
+def _speaks_of(layer: Policy, server: str) -> bool:
+    """Whether a positive pattern of dialect B is for items of a server, be it for a single one."""
+    known = {("type",): "mcp", ("module",): server}
+    positive = [rule for rule in layer.rules if rule.effect == "allow" and "mcp_tool" in rule.kinds]
+    return any(
+        all(matches(known[test.facets], test.pattern) for test in entry.tests if test.facets in known)
+        for rule in positive
+        for entry in rule.entries
     )

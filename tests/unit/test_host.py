@@ -219,3 +219,14 @@ def test_a_given_inventory_starts_nothing_and_never_grows_old(office: Office) ->
 def test_a_server_is_needed_when_some_item_of_it_could_pass(office: Office, block: str, expected: bool) -> None:
     office.write("agents/a.yaml", f"id: a\n{block}\n" if block != "{}" else "id: a\n")
     assert could_use(Workspace.open(office.root).agent("a").profile, "github") is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("mcp:github:get_issue", True), ("mcp:git*:*", True), ("*:*:*", True), ("impl:*:*", False), ("mcp:k8s:*", False)],
+)
+def test_a_server_is_needed_when_a_positive_pattern_is_for_an_item_of_it(
+    office: Office, pattern: str, expected: bool
+) -> None:
+    office.write(".msagent/agents/b.yml", f'name: b\ntools: {{patterns: ["{pattern}"]}}\n')
+    assert could_use(Workspace.open(office.root).agent("b").profile, "github") is expected
