@@ -15,7 +15,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((RO
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_to_files_that_exist(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", prose)
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
