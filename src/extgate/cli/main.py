@@ -12,6 +12,7 @@ VERBS = (
     "explain",
     "check",
     "diff",
+    "prove",
     "convert",
     "serve",
     "mcp",

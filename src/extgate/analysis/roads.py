@@ -1,0 +1,102 @@
+"""What tools that come with runtimes can reach besides what they are for: roads around a gate that judges by name.
+
+A small table of facts. Sources: the groups of `discover/builtins/*.toml`, each with its runtime's version, and the
+experiments behind docs/walls.md (nine clients, 2026-11-30): a shell or a file tool read a denied skill's file wherever
+that was tried, and `execute_code` ran commands where the terminal was denied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from extgate.core.extension import KINDS, Extension
+
+State = Literal["open", "residual", "closed"]
+"""open: the gate itself lets it through. residual: the gate cannot see it. closed: the gate judges the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """One row: tools of these groups or names, in lower case, reach things of these kinds.
+
+    does: what goes through them. only_files: they reach what lies in a file.
+    """
+
+    groups: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset(KINDS)
+    state: State
+    does: str
+    only_files: bool = False
+
+    def fits(self, ext: Extension) -> bool:
+        """Whether a tool is one of these; a group that is known counts before the name."""
+        group = str(ext.facts.get("group") or "")
+        if ext.kind == "tool" and group in _GROUPS:
+            return group in self.groups
+        return ext.kind in ("tool", "mcp_tool") and ext.name.lower() in self.names
+
+
+_SKILL = frozenset({"skill"})
+
+TABLE: tuple[Reach, ...] = (
+    Reach(
+        groups=frozenset({"shell", "code-mode"}),
+        names=frozenset(
+            {"bash", "sh", "zsh", "shell", "powershell", "terminal", "execute", "exec", "exec_command", "run_command"}
+            | {"run_shell_command", "execute_command", "shell_exec", "execute_code", "run_code", "python", "run_python"}
+            | {"process", "local_shell", "write_stdin", "monitor", "code_interpreter", "start_process"}
+        ),
+        state="residual",
+        does="commands or code, which the gate cannot look into",
+    ),
+    Reach(
+        names=frozenset({"gui_agent", "computer", "computer_use", "computer_20251124"}),
+        state="residual",
+        does="the whole desktop, a terminal too",
+    ),
+    Reach(
+        groups=frozenset({"file", "search", "code-intel"}),
+        kinds=_SKILL,
+        state="closed",
+        does="files, which the gate keeps out of the folders of denied skills",
+        only_files=True,
+    ),
+    Reach(
+        names=frozenset(
+            {"read_file", "read_text_file", "read_multiple_files", "read_media_file", "get_file_contents", "cat"}
+            | {"read_many_files", "open_file", "view_file"}
+        ),
+        kinds=_SKILL,
+        state="residual",
+        does="files of this machine, outside of the gate's view",
+        only_files=True,
+    ),
+    Reach(
+        groups=frozenset({"catalog", "meta"}),
+        kinds=frozenset({"tool", "skill", "mcp_tool"}),
+        state="closed",
+        does="other tools or skills, each judged as itself",
+    ),
+    Reach(
+        groups=frozenset({"skill"}),
+        kinds=_SKILL,
+        state="closed",
+        does="skills, each judged as itself",
+    ),
+    Reach(
+        groups=frozenset({"mcp"}),
+        kinds=frozenset({"mcp_tool", "mcp_resource", "mcp_prompt"}),
+        state="closed",
+        does="what servers offer, each item judged as itself",
+    ),
+)
+"""In the order in which a tool is looked up: its first row counts."""
+
+_GROUPS = frozenset(group for row in TABLE for group in row.groups)
+
+
+def reach_of(ext: Extension) -> Reach | None:
+    """What a tool reaches besides; None when no row knows it."""
+    return next((row for row in TABLE if row.fits(ext)), None)
