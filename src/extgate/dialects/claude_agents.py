@@ -6,7 +6,7 @@ Source: code.claude.com docs "Sub-agents"; 2.1.332 as run; seen 2026-11-30. `dis
 
 from __future__ import annotations
 
-from extgate.core.names import rule_name, rule_parts
+from extgate.core.names import Facet, rule_name, rule_parts
 from extgate.core.policy import Entry
 from extgate.dialects.claude_rules import Scope, add_rule, split_rule
 from extgate.dialects.claude_servers import inline_servers
@@ -72,7 +72,7 @@ class AgentLists:
         if memory := header.get("memory"):
             tools += [entry(memory, name, test(name)) for name in ("Read", "Write", "Edit")]
         self.rules.only(TOOL, place, tools)
-        items = [found for node, name, _ in names for found in _server_entry(node, name)]
+        items = [found for node, name, _ in names for found in _server_entry(node, name, self.as_run)]
         inline = inline_servers(header) if self.as_run and self.is_sub else []
         free = [entry(node, name, exact(name, "server")) for node, name in inline]
         self.rules.only(MCP_TOOL, place, [*items, *free])
@@ -111,12 +111,16 @@ def _named(place: Place, text: str, node: Node) -> Place:
     return Place(place.text, Node(file=node.file, line=node.line, kind="scalar", scalar=text, text=text))
 
 
-def _server_entry(node: Node, name: str) -> list[Entry]:
-    """What an entry for a server or one of its tools admits; partial globs admit nothing."""
+def _server_entry(node: Node, name: str, as_run: bool) -> list[Entry]:
+    """What an entry for a server or one of its tools admits; partial globs admit nothing.
+
+    By the documentation only a name that can be read in one way admits; as run, whatever is cleaned to it.
+    """
+    facet: Facet = "claude-code" if as_run else "full"
     parts = rule_parts(name)
     if parts is None or "*" in parts[0]:
         return []
     server, item = parts
     if item in ("", "*"):
-        return [entry(node, rule_name(server), test(f"{literal(rule_name(server, '_'))[:-1]}*", "claude-code"))]
-    return [] if "*" in item else [entry(node, name, exact(name, "claude-code"))]
+        return [entry(node, rule_name(server), test(f"{literal(rule_name(server, '_'))[:-1]}*", facet))]
+    return [] if "*" in item else [entry(node, name, exact(name, facet))]
