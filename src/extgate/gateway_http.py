@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 import stat
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from extgate.errors import WorkspaceError
 from extgate.gateway import TICK_S, Gateway
 from extgate.gateway_settings import GatewaySettings
 
+IDLE_S = 120.0
+"""How long a connection may carry no request, or a part of one, in seconds."""
 MIN_TOKEN = 20
 """Shortest token that is taken, in characters."""
 
@@ -82,6 +85,8 @@ async def open_front(settings: GatewaySettings, host: str, port: int) -> AsyncIt
 async def _tick(address: Address) -> None:
     while True:
         await asyncio.sleep(TICK_S * 15)
+        if address.listening is not None:
+            address.listening.expire(time.monotonic() - IDLE_S)
         if address.front is not None:
             address.front.tick()
 

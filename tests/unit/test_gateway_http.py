@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from extgate.enforce.mcp.http_client import Events, Origin
+from extgate.enforce.mcp.options import Limits
 from extgate.errors import WorkspaceError
 from extgate.gateway_http import open_front, read_tokens, with_tokens
 from extgate.gateway_settings import GatewaySettings
@@ -346,5 +348,54 @@ def test_an_address_that_is_taken_is_an_error_before_any_server_starts(tmp_path:
             with pytest.raises(OSError):
                 async with open_front(GatewaySettings(), "127.0.0.1", front.port):
                     pass
+
+    run(work())
+
+
+def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = World(tmp_path)
+        async with served(world, GatewaySettings(limits=Limits(unsent=200_000))) as web:
+            session = await web.hello()
+            writer = (await asyncio.open_connection("127.0.0.1", web.port, limit=1))[1]
+            for number in range(60):
+                params = {"name": "habits__big", "arguments": {"size": 90_000}}
+                call = {"jsonrpc": "2.0", "id": f"slow {number}", "method": "tools/call", "params": params}
+                body = json.dumps(call).encode()
+                said = HEADERS | {"host": "localhost", "content-length": str(len(body))}
+                lines = "".join(
+                    f"{n}: {v}\r\n" for n, v in (said | {"mcp-session-id": session["mcp_session_id"]}).items()
+                )
+                writer.write(f"POST /agents/a/mcp HTTP/1.1\r\n{lines}\r\n".encode() + body)
+
+            async def use_it_meanwhile() -> None:
+                while True:
+                    await writer.drain()
+                    writer.write(b" ")
+                    assert (await web.rpc("tools/call", {"name": "habits__echo"}, **session)).status == 200
+
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(use_it_meanwhile(), 30)
+
+    run(work())
+
+
+def test_connections_that_carry_nothing_are_closed_and_those_that_wait_for_an_answer_are_not(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with open_front(GatewaySettings(), "127.0.0.1", 0) as front, World(tmp_path).open() as gateway:
+            front.serve(gateway)
+            web = Web(front.port)
+            session = await web.hello()
+            own, _ = web.begin("GET", "/agents/a/mcp", HEADERS | {"mcp-session-id": session["mcp_session_id"]})
+            reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+            writer.write(b"POST /agents/a/mcp HTTP/1.1\r\nx: ")
+            while not own.status:
+                await asyncio.sleep(0)
+            assert front.listening is not None
+            front.listening.expire(float("inf"))
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 30) == b""
+            assert not own.done.done()
+            web.origin.close()
 
     run(work())

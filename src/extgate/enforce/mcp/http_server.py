@@ -6,6 +6,7 @@ Measured against uvicorn and granian: their layers cost about as much again as t
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -95,6 +96,7 @@ class Connection(asyncio.Protocol):
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
         self._is_failed = False
+        self.waits_since = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -130,6 +132,7 @@ class Connection(asyncio.Protocol):
 
     def done(self, request: Request) -> None:
         self._current = None
+        self.waits_since = time.monotonic()
         if not request.is_kept:
             self.transport.close()
         elif self._queue:
@@ -218,6 +221,12 @@ class Listening:
         self._server.close()
         for connection in tuple(self.connections):
             connection.close_if_idle()
+
+    def expire(self, before: float) -> None:
+        """Closes the connections that have carried no whole request since that time."""
+        for connection in tuple(self.connections):
+            if connection.waits_since < before:
+                connection.close_if_idle()
 
     def close(self) -> None:
         """Closes everything."""
