@@ -34,7 +34,7 @@ class LangChainCatalog:
     def __init__(self, gate: Gate, registry: Registry, skills: SkillCache, *, with_tools: bool = True) -> None:
         self._identities = Identities(gate, registry)
         self._view: View | None = None
-        self._kept: tuple[object, dict[str, Offered]] = (None, {})
+        self._kept: tuple[object, object, dict[str, Offered]] = (None, None, {})
         self.catalog = Catalog(gate, self._offered, skills)
         made = [
             _tool("fetch_skills", "Lists the available skills.", _PATTERN, self.catalog.fetch_skills),
@@ -74,17 +74,19 @@ class LangChainCatalog:
         return self.catalog.missing(reason)
 
     def _offered(self) -> dict[str, Offered]:
-        offered = self._view.offered if self._view else {}
-        if self._kept[0] is not offered:
+        if self._view is None:
+            return {}
+        offered, texts = self._view.offered, self._view.memory().texts
+        if self._kept[0] is not offered or self._kept[1] is not texts:
             tools = {name: tool for name, tool in offered.items() if isinstance(tool, BaseTool)}
-            self._kept = (offered, {name: self._row(tool) for name, tool in tools.items()})
-        return self._kept[1]
+            self._kept = (offered, texts, {name: self._row(tool, self._view) for name, tool in tools.items()})
+        return self._kept[2]
 
-    def _row(self, tool: BaseTool) -> Offered:
+    def _row(self, tool: BaseTool, view: View) -> Offered:
         schema = convert_to_openai_tool(tool)["function"]
         return Offered(
             name=tool.name,
-            description=tool.description,
+            description=view.describe(tool).description,
             parameters=schema.get("parameters", {}),
             owners=self._identities.of(tool),
         )

@@ -45,7 +45,7 @@ def gated_subagents(
     made: list[dict[str, Any]] = []
     names = [str(spec["name"]) for spec in specs]
     for spec in (*specs, *([] if GENERAL in names else [dict(GENERAL_PURPOSE_SUBAGENT)])):
-        name = str(spec["name"])
+        name, spec = str(spec["name"]), {**spec, "description": " ".join(str(spec["description"]).split())}  # one entry
         if "graph_id" in spec or "runnable" in spec:
             made.append(dict(spec))
             _register_foreign(spawns, spec, own.get(name), mode)

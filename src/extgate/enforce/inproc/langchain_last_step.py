@@ -44,8 +44,9 @@ class LastStep:
 
     def offer(self, tools: Sequence[Any]) -> list[Any]:
         """The visible tools of a request, described without what is hidden."""
-        kept = self._listings.described(self._view.offer(tools))
-        marks = marks_of(kept)
+        visible = self._view.offer(tools)
+        marks = marks_of(visible)
+        kept = self._listings.described(visible, marks)
         if "" not in marks:  # a definition may be changed in place
             self._sent.append((self._view.memory(), kept, marks))
         return list(kept)
@@ -58,13 +59,14 @@ class LastStep:
                 if marks == marks_of(tools):
                     return list(sent)
                 break
-        return self._listings.described(self._view.keep(tools, is_added=True))
+        visible = self._view.keep(tools, is_added=True)
+        return self._listings.described(visible, marks_of(visible))
 
     def bound(self, model: Any) -> Any:
         """Notes the provider's form of what was judged already; an empty list of tools is no list."""
-        given: Any = getattr(model, "kwargs", None)
-        if given is None or not isinstance(model, RunnableBinding):
+        if type(model) is not RunnableBinding and not isinstance(model, RunnableBinding):
             return model
+        given: Any = model.kwargs
         if tools := given.get("tools"):
             self._bound.append(tools)
             return model

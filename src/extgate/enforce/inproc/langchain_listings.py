@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
 from pathlib import PurePosixPath
 from typing import Any
 
 from langchain_core.tools import BaseTool
 
 from extgate.core.extension import Extension
-from extgate.enforce.inproc.langchain_identity import UNKNOWN, is_of_framework, marks_of
+from extgate.enforce.inproc.langchain_identity import UNKNOWN, is_of_framework, name_of
 from extgate.enforce.inproc.langchain_prompts import reduced
 from extgate.enforce.inproc.langchain_subagents import SPAWNING, Spawns
 from extgate.enforce.inproc.langchain_view import Memory, View
@@ -24,7 +23,11 @@ class Listings:
 
     def __init__(self, view: View, spawns: Spawns) -> None:
         self._view, self._spawns = view, spawns
-        self._described: tuple[object, Sequence[Any], list[str], list[Any]] = (None, (), [], [])
+        self._copies: dict[str, tuple[Any, str, Any]] = {}
+        self._by_name: dict[tuple[str, bool], list[Extension]] = {}
+        self._long: list[str] = []
+        """Descriptions of hidden items that are more than a line, longest first."""
+        view.describe = self.describe
 
     def reduce(self, text: str) -> str:
         """One block of a prompt without listings of what is hidden."""
@@ -33,25 +36,33 @@ class Listings:
         if left is None:
             if len(memory.texts) >= _TEXTS:
                 memory.texts.clear()
-            left = memory.texts[text] = reduced(text, self._hidden(memory))
+            hidden = self._hidden(memory)
+            left = text
+            for description in self._long:
+                left = left.replace(description, "")
+            left = memory.texts[text] = reduced(left, hidden, self._is_meant)
         return left
 
-    def described(self, tools: Sequence[Any]) -> list[Any]:
+    def described(self, tools: Sequence[Any], marks: Sequence[str]) -> list[Any]:
         """Visible tools, in order; of one that spawns agents, a copy that lists the visible ones only."""
-        memory = self._view.memory()
-        now = marks_of(tools)
-        stamp, known, marks, found = self._described
-        is_known = stamp is memory.texts and marks == now and all(map(is_, known, tools))
-        if not is_known:
-            found = [self._describe(tool) for tool in tools]
-            self._described = (memory.texts, tuple(tools), now, found)
-        return list(found)
+        if SPAWNING.keys().isdisjoint(marks):
+            return list(tools)
+        return [self._describe(tool) if mark in SPAWNING else tool for tool, mark in zip(tools, marks, strict=True)]
+
+    def describe(self, tool: Any) -> Any:
+        """The tool; of one that spawns agents, a copy that lists the visible ones only."""
+        return self._describe(tool) if name_of(tool) in SPAWNING else tool
 
     def _describe(self, tool: Any) -> Any:
-        if getattr(tool, "name", None) not in SPAWNING or not isinstance(tool, BaseTool) or not is_of_framework(tool):
+        if not isinstance(tool, BaseTool) or not is_of_framework(tool):
             return tool
-        text = self.reduce(tool.description)
-        return tool if text == tool.description else tool.model_copy(update={"description": text})
+        text, (first, said, made) = self.reduce(tool.description), self._copies.get(tool.name, (None, "", None))
+        if text == tool.description:
+            return tool
+        if first is not tool or said != text:
+            made = tool.model_copy(update={"description": text})
+            self._copies[tool.name] = (tool, text, made)
+        return made
 
     def see_skills(self, state: Any) -> None:
         """Takes in what deepagents' skills middleware has found: a skill nobody installed is judged like any other."""
@@ -70,11 +81,34 @@ class Listings:
                 memory.hide(name)
 
     def _hidden(self, memory: Memory) -> frozenset[str]:
-        """Names of tools, skills and sub-agents that no listing may show."""
+        """Names of tools, skills and sub-agents that no listing may show, or not where it means the hidden one."""
         if memory.hidden is None:
-            names: dict[bool, set[str]] = {True: {""}, False: memory.late | self._spawns.closed}
+            by_name: dict[tuple[str, bool], list[Extension]] = {}
+            texts: dict[bool, set[str]] = {True: set(), False: set()}
             installed = self._view.gate.inventory.of_kind("tool", "skill", "subagent")
             for ext in (*installed, *self._spawns.extensions()):
-                names[self._view.is_visible(ext)] |= {ext.name, ext.leaf, ext.declared_name or ""}
-            memory.hidden = frozenset(names[False] - names[True])
+                is_visible = self._view.is_visible(ext)
+                texts[is_visible].add(ext.description.strip())
+                for name in {ext.name, ext.leaf, ext.declared_name or ext.name}:
+                    by_name.setdefault((name, is_visible), []).append(ext)
+            self._by_name = by_name
+            self._long = sorted((text for text in texts[False] - texts[True] if "\n" in text), key=len, reverse=True)
+            hidden = {name for name, is_visible in by_name if not is_visible}
+            late = {name for name in memory.late | self._spawns.closed if (name, True) not in by_name}
+            memory.hidden = frozenset((hidden | late) - {""})
         return memory.hidden
+
+    def _is_meant(self, name: str, entry: str) -> bool:
+        """Whether an entry is about the hidden one of those with the name; in doubt it is.
+
+        The path of a skill's file tells them apart, else the description.
+        """
+        visible, hidden = self._by_name.get((name, True)), self._by_name.get((name, False), [])
+        if not visible:
+            return True
+        if paths := [ext for ext in (*visible, *hidden) if ext.kind == "skill" and f"/{ext.name}/SKILL.md" in entry]:
+            longest = max(paths, key=lambda ext: len(ext.name))
+            return longest in hidden
+        text = " ".join(entry.split())
+        said = [{" ".join(ext.description.split()) for ext in found} - {""} for found in (visible, hidden)]
+        return any(part in text for part in said[1]) or not any(part in text for part in said[0])

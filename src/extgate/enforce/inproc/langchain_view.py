@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from operator import is_, is_not
@@ -54,6 +54,8 @@ class View:
         self.gate, self._identities = gate, identities
         self.added: dict[str, Any] = {}
         """Visible tools that somebody added to a request after it was looked at, by name."""
+        self.describe: Callable[[Any], Any] = lambda tool: tool
+        """A tool as the model may read of it; set by who reduces listings."""
         self._last: Sequence[Any] = ()
         self._offered: tuple[Sequence[Any], list[str], dict[str, Any]] = ((), [], {})
         self._memory = Memory(())
