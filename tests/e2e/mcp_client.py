@@ -1,11 +1,13 @@
 """One official SDK client, of whichever version is installed here, that prints what it saw as JSON.
 
     python mcp_client.py stdio COMMAND ... | http URL
+    ERA=auto python mcp_client.py ...                   the newest protocol that both sides know (SDK 2)
 
 It lists everything, calls every name in `ASK_FOR` (JSON in the environment), and reads every URI there.
 """
 
 import asyncio
+import contextlib
 import importlib
 import json
 import os
@@ -35,11 +37,23 @@ async def attempt(work):
     return f"refused: {text}" if said.get("isError") else text
 
 
-async def main():
-    wanted = json.loads(os.environ["ASK_FOR"])
+@contextlib.asynccontextmanager
+async def opened():
+    """A session and its protocol version."""
+    if os.environ.get("ERA") == "auto":
+        connect = importlib.import_module("mcp.client.client").Client
+        async with connect(sys.argv[2] if sys.argv[1] == "http" else open_streams()) as client:
+            yield client, client.protocol_version
+        return
     async with open_streams() as streams, ClientSession(streams[0], streams[1]) as session:
         hello = await session.initialize()
-        found = {"version": hello.model_dump(by_alias=True)["protocolVersion"]}
+        yield session, hello.model_dump(by_alias=True)["protocolVersion"]
+
+
+async def main():
+    wanted = json.loads(os.environ["ASK_FOR"])
+    async with opened() as (session, version):
+        found = {"version": version}
         for kind in ("tools", "resources", "prompts", "resource_templates"):
             rows = (await getattr(session, f"list_{kind}")()).model_dump(by_alias=True, mode="json")
             (rows,) = [value for key, value in rows.items() if isinstance(value, list)]

@@ -16,7 +16,12 @@ from tests.e2e.environments import environment
 from tests.e2e.test_conformance import free_port, process
 from tests.unit.discover.http_servers import sdk_app, served
 
-CLIENTS = {"mcp 1": "mcp==1.30.0", "mcp 2": "mcp==2.3.0"}
+CLIENTS = {
+    "mcp 1": ("mcp==1.30.0", "", "2025-11-25"),
+    "mcp 2": ("mcp==2.3.0", "", "2025-11-25"),
+    "mcp 2, stateless": ("mcp==2.3.0", "auto", "2026-07-28"),
+}
+"""Release, era, and the protocol version that it comes to."""
 PROFILES = {
     "all": "",
     "some": "mcp: {disabled: ['demo/add', 'habits/d*']}\nresources: {disabled: ['*']}",
@@ -72,6 +77,7 @@ def explained(root: Path, agent: str) -> dict[str, dict[str, Any]]:
 def test_a_client_sees_and_uses_what_explain_says(
     client: str, transport: str, agent: str, root: Path, port: int
 ) -> None:
+    release, era, version = CLIENTS[client]
     rows = explained(root, agent)
     assert {name.partition("__")[0] for name in rows["mcp_tool"]} == {"demo", "habits"}
     tools = [name for name in rows["mcp_tool"] if name.partition("__")[2] in SAFE]
@@ -82,12 +88,12 @@ def test_a_client_sees_and_uses_what_explain_says(
         where = [f"http://127.0.0.1:{port}/agents/{agent}/mcp"]
     script = str(Path(__file__).with_name("mcp_client.py"))
     done = subprocess.run(
-        [environment(CLIENTS[client]), script, transport, *where],
-        capture_output=True, text=True, env=os.environ | {"ASK_FOR": json.dumps(wanted)}, timeout=300,
+        [environment(release), script, transport, *where],
+        capture_output=True, text=True, env=os.environ | {"ASK_FOR": json.dumps(wanted), "ERA": era}, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
-    assert found["version"] == "2025-11-25"
+    assert found["version"] == version
     visible = {kind: {name for name, row in named.items() if row["visible"]} for kind, named in rows.items()}
     assert set(found["tools"]) == visible["mcp_tool"]
     assert set(found["prompts"]) == visible["mcp_prompt"]
