@@ -56,7 +56,9 @@ def _kept(lines: list[str], hidden: frozenset[str], is_meant: IsMeant) -> Iterat
 def _names(line: str) -> Iterator[str]:
     """What an entry could be about: what stands in quotes at its begin, else every begin that something ends."""
     entry = _ENTRY.match(line)
-    rest = entry["rest"][:_LONGEST] if entry else ""
+    if entry is None:
+        return
+    rest = entry["rest"][:_LONGEST]
     quoted = _QUOTED.match(rest)
     if quoted:
         yield from (quoted["name"], quoted["name"].rstrip(": "))

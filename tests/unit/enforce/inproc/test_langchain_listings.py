@@ -44,6 +44,10 @@ def test_a_name_with_a_colon_is_known(entry: str) -> None:
     assert reduced(entry, frozenset({"deploy"})) == entry
 
 
+def test_what_is_no_entry_stays_even_where_the_empty_name_is_hidden() -> None:
+    assert reduced("Free text: x\n\nx", frozenset({"x", ""})) == "Free text: x\n\nx"
+
+
 def test_all_that_is_indented_below_a_hidden_entry_goes_with_it() -> None:
     text = "- x: a\n\n  secret\n\n  - more: secret\n- y: b\n\n  kept\n\nThe end"
     assert reduced(text, frozenset({"x"})) == "- y: b\n\n  kept\n\nThe end"
