@@ -39,7 +39,7 @@ def markdown(found: Iterable[AgentDiff]) -> str:
     changed = [agent for agent in agents if agent.status != "equal"]
     lines = [MARK, "### What agents may see and use after this change", ""]
     if not changed:
-        return "\n".join([*lines, f"Nothing changes for {_count(len(agents), 'agent')}.", ""])
+        return "\n".join([*lines, f"Nothing changes for {count(len(agents), 'agent')}.", ""])
     lines += [_opening(changed, len(agents)), ""]
     for agent in changed:
         lines += [*_section(agent), ""]
@@ -49,7 +49,7 @@ def markdown(found: Iterable[AgentDiff]) -> str:
 
 def _opening(changed: list[AgentDiff], total: int) -> str:
     verb = "changes" if len(changed) == 1 else "change"
-    text = f"**{len(changed)} of {_count(total, 'agent')} {verb}**"
+    text = f"**{len(changed)} of {count(total, 'agent')} {verb}**"
     more = [_code(agent.agent) for agent in changed if agent.verdict in ("wider", "both")]
     return f"{text}; {_and(more)} may use **more** than before." if more else f"{text}; none may use more than before."
 
@@ -116,7 +116,7 @@ def _states(agent: AgentDiff, code: _Code) -> Iterator[str]:
 def _totals(agent: AgentDiff) -> str:
     """What a new agent may use of what is installed, or one that is gone could."""
     counts = [
-        _count(sum(row.is_wider == (agent.before is None) for row in kind.installed), KINDS[kind.kind])
+        count(sum(row.is_wider == (agent.before is None) for row in kind.installed), KINDS[kind.kind])
         for kind in agent.kinds
         if kind.installed
     ]
@@ -211,7 +211,8 @@ def _code(text: str) -> str:
     return f"{ticks}{pad}{shown}{pad}{ticks}".replace("|", "\\|")
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """The number with its noun, in the plural where it is one."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 

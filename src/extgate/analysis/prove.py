@@ -182,7 +182,7 @@ class Prover:
                     found.roads += self._by_tools(below, thing, path)
 
     def _below(self, parent: str, child: str, decider: Decider) -> tuple[Decider, bool]:
-        """A sub-agent under the profile that it really runs under, and whether that can be no wider than the parent's."""
+        """A sub-agent under the profile it really runs under, and whether that can't be wider than its parent's."""
         subject = self.subjects[child]
         own = None if subject.error else subject.profile
         mode = self.subjects[parent].mode if own else "ceiling"

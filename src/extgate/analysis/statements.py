@@ -87,15 +87,12 @@ def _statement(row: object, file: str, line: int | None, agent: str | None) -> S
     if len(claims) != 1:
         raise wrong("a statement has exactly one of never, always, equal and subset", "split it, or add one")
     claim = claims[0]
-    known = {claim, "for", "roads"} if claim == "never" else {claim, "for"} if claim == "always" else {claim}
-    for key in row:
-        if key not in known:
-            raise wrong(
-                f"`{show(str(key))}` has no meaning beside `{claim}`", f"the keys here are {', '.join(sorted(known))}"
-            )
-    roads = row.get("roads", "every")
-    if roads not in ("every", "gate"):
-        raise wrong(f"roads: {_shown(roads)} is neither", "write `every` or `gate`")
+    for key, value in row.items():
+        if key not in (claim, *_BESIDE[claim]):
+            fix = f"the keys here are {', '.join((claim, *_BESIDE[claim]))}"
+            raise wrong(f"`{show(str(key))}` has no meaning beside `{claim}`", fix)
+        if key in _CHOICES and value not in _CHOICES[key]:
+            raise wrong(f"{key}: {_shown(value)} is neither", f"write `{_CHOICES[key][0]}` or `{_CHOICES[key][1]}`")
     texts = _texts(row[claim])
     if claim in ("equal", "subset"):
         if texts is None or len(texts) != 2:

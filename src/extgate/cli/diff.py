@@ -11,7 +11,7 @@ from rich.console import Console
 from extgate.analysis.budget import WORK
 from extgate.analysis.diff import AgentDiff, Changed, diff
 from extgate.analysis.diff_report import diff_dict, verdict
-from extgate.analysis.diff_words import ANSWERS, KINDS, headline, markdown, plain_lines, ticked, why
+from extgate.analysis.diff_words import ANSWERS, KINDS, count, headline, markdown, plain_lines, ticked, why
 from extgate.cli.options import Opened, print_json, workspace_options
 from extgate.cli.sides import both_sides
 from extgate.cli.tables import console, table
@@ -47,7 +47,7 @@ def _print(found: Sequence[AgentDiff]) -> None:
     out = console()
     changed = [agent for agent in found if agent.status != "equal"]
     if not changed:
-        out.print(f"equal for {len(found)} agents, over all names")
+        out.print(f"equal for {count(len(found), 'agent')}, over all names")
     for agent in changed:
         _print_agent(agent, out)
     same = [agent.agent for agent in found if agent.status == "equal"]
