@@ -11,7 +11,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from extgate.enforce.guarded_paths import Action, GuardedPaths
 from extgate.enforce.inproc.langchain_ask import Ask, Plan
 from extgate.enforce.inproc.langchain_identity import RUNTIME, UNKNOWN, Identities, is_of_framework, name_of
-from extgate.enforce.inproc.langchain_subagents import Spawns, spawned
+from extgate.enforce.inproc.langchain_subagents import SPAWNING, Spawns, spawned
 from extgate.enforce.inproc.langchain_view import View
 
 _FILE_TOOLS: Mapping[str, Action] = {
@@ -66,7 +66,7 @@ class Calls:
             name = tool.name
             plan.request = request.override(tool_call={**request.tool_call, "name": name, "args": args}, tool=tool)
             plan.asks += self._of_tool(name, args, tool, session)
-        if tool is not None and is_of_framework(tool):
+        if (name in _FILE_TOOLS or name in SPAWNING) and tool is not None and is_of_framework(tool):
             plan.asks += self._of_paths(name, args, session)
             self._add_spawn(plan, name, args, session)
         return plan

@@ -25,7 +25,7 @@ STRUCTURED = "response_format"
 """The source of a schema that asks for structured output; nothing runs when it is called."""
 UNKNOWN = "unknown"
 _FRAMEWORKS = ("deepagents", "langchain")
-_NAME_AND_EXTRAS = attrgetter("name", "extras")
+_NAME, _EXTRAS = attrgetter("name"), attrgetter("extras")
 _KEPT = 50_000
 """Most tools whose extensions are remembered."""
 
@@ -155,10 +155,11 @@ def mark_of(tool: object) -> str:
 def marks_of(tools: Sequence[object]) -> list[str]:
     """`mark_of` of each; quick for tools that bring no definition, which is most."""
     try:
-        rows: list[tuple[str, object]] = list(map(_NAME_AND_EXTRAS, tools))
-    except AttributeError:
-        return list(map(mark_of, tools))
-    return [mark_of(tool) if extras else name for tool, (name, extras) in zip(tools, rows, strict=True)]
+        if not any(map(_EXTRAS, tools)):
+            return list(map(_NAME, tools))
+    except AttributeError:  # a definition, a function, a schema's class, a tool of langchain-core 1.2
+        pass
+    return list(map(mark_of, tools))
 
 
 def _brought(tool: object) -> Mapping[Any, Any] | None:

@@ -8,7 +8,6 @@ structured output, tools in `model_settings`, definitions inside messages. All o
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import is_
@@ -39,8 +38,8 @@ class LastStep:
 
     def __init__(self, view: View, listings: Listings) -> None:
         self._view, self._listings = view, listings
-        self._sent: deque[tuple[Memory, list[Any], list[str]]] = deque(maxlen=_RECENT)
-        self._bound: deque[object] = deque(maxlen=_RECENT)
+        self._sent: dict[tuple[int, ...], tuple[Memory, list[Any], list[str]]] = {}
+        self._bound: dict[int, object] = {}
 
     def offer(self, tools: Sequence[Any]) -> list[Any]:
         """The visible tools of a request, described without what is hidden."""
@@ -48,17 +47,14 @@ class LastStep:
         marks = marks_of(visible)
         kept = self._listings.described(visible, marks)
         if "" not in marks:  # a definition may be changed in place
-            self._sent.append((self._view.memory(), kept, marks))
+            _remember(self._sent, tuple(map(id, kept)), (self._view.memory(), kept, marks))
         return list(kept)
 
     def tools(self, tools: Sequence[Any]) -> list[Any]:
         """The visible ones of all that leaves; nothing is asked twice when nothing was added."""
-        memory = self._view.memory()
-        for judged_in, sent, marks in reversed(tuple(self._sent)):
-            if judged_in is memory and len(sent) == len(tools) and all(map(is_, sent, tools)):
-                if marks == marks_of(tools):
-                    return list(sent)
-                break
+        judged_in, sent, marks = self._sent.pop(tuple(map(id, tools)), (None, [], []))
+        if judged_in is self._view.memory() and all(map(is_, sent, tools)) and marks == marks_of(tools):
+            return list(sent)
         visible = self._view.keep(tools, is_added=True)
         return self._listings.described(visible, marks_of(visible))
 
@@ -68,7 +64,7 @@ class LastStep:
             return model
         given: Any = model.kwargs
         if tools := given.get("tools"):
-            self._bound.append(tools)
+            _remember(self._bound, id(tools), tools)
             return model
         return model.model_copy(update={"kwargs": {k: v for k, v in given.items() if k not in _NEED_TOOLS}})
 
@@ -76,7 +72,7 @@ class LastStep:
         """The settings of a call without the hidden tools that somebody put there."""
         for key in _ADDED:
             offered = settings.get(key)
-            if offered is None or any(offered is judged for judged in reversed(self._bound)):
+            if offered is None or self._bound.pop(id(offered), None) is offered:  # judged before it took this form
                 continue
             rows = offered if isinstance(offered, list) else []
             kept = [row for row in rows if self._view.keep([_as_tool(key, row)])]
@@ -111,6 +107,13 @@ class LastStep:
         text = block.get("text")
         left = self._listings.reduce(text) if isinstance(text, str) else text
         return block if left == text else (block | {"text": left} if left else None)
+
+
+def _remember(kept: dict[Any, Any], key: object, value: object) -> None:
+    """Keeps what is asked for once, right afterwards; what nobody asked for goes when there is too much."""
+    if len(kept) >= _RECENT:
+        kept.clear()
+    kept[key] = value
 
 
 def _defines(block: object) -> bool:

@@ -23,7 +23,7 @@ class Listings:
 
     def __init__(self, view: View, spawns: Spawns) -> None:
         self._view, self._spawns = view, spawns
-        self._copies: dict[str, tuple[Any, str, Any]] = {}
+        self._copies: dict[str, tuple[Any, object, Any]] = {}
         self._by_name: dict[tuple[str, bool], list[Extension]] = {}
         self._long: list[str] = []
         """Descriptions of hidden items that are more than a line, longest first."""
@@ -54,15 +54,16 @@ class Listings:
         return self._describe(tool) if name_of(tool) in SPAWNING else tool
 
     def _describe(self, tool: Any) -> Any:
-        if not isinstance(tool, BaseTool) or not is_of_framework(tool):
-            return tool
-        text, (first, said, made) = self.reduce(tool.description), self._copies.get(tool.name, (None, "", None))
-        if text == tool.description:
-            return tool
-        if first is not tool or said != text:
-            made = tool.model_copy(update={"description": text})
-            self._copies[tool.name] = (tool, text, made)
+        texts = self._view.memory().texts
+        first, state, made = self._copies.get(tool.name, (None, None, None))
+        if first is not tool or state is not texts:
+            made = self._copy(tool) if isinstance(tool, BaseTool) and is_of_framework(tool) else tool
+            self._copies[tool.name] = (tool, self._view.memory().texts, made)
         return made
+
+    def _copy(self, tool: BaseTool) -> BaseTool:
+        text = self.reduce(tool.description)
+        return tool if text == tool.description else tool.model_copy(update={"description": text})
 
     def see_skills(self, state: Any) -> None:
         """Takes in what deepagents' skills middleware has found: a skill nobody installed is judged like any other."""

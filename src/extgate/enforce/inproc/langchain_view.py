@@ -12,7 +12,7 @@ from typing import Any
 from extgate.core.extension import Extension
 from extgate.enforce.above import gates_above
 from extgate.enforce.gate import Gate
-from extgate.enforce.inproc.langchain_identity import Identities, code_of, mark_of, marks_of, name_of
+from extgate.enforce.inproc.langchain_identity import Identities, code_of, marks_of, name_of
 
 _LISTS = 4
 """Most lists of tools that are remembered."""
@@ -91,43 +91,48 @@ class View:
                     break
         if not changed:
             return stays
-        rows = memory.rows
-        pairs = ((tools[at], marks[at]) for at in changed)
-        new = [t for t, mark in pairs if (row := rows.get(id(t))) is None or row[0] is not t or row[1] != mark]
-        passing = self._judged(new, memory, is_added) if new else {}
-        for at in changed:
-            key = id(tools[at])
-            stays[at] = passing[key] if key in passing else rows[key][2]
-        if not passing:
+        if self._look_up(changed, tools, marks, stays, memory, is_added):
             memory.lists.appendleft((tuple(tools), marks, stays))
-        if len(rows) > 2 * len(tools) + 1024:  # copies that somebody makes for each request
-            memory.rows = {key: rows[key] for key in map(id, tools) if key in rows}
         return stays
 
-    def _judged(self, tools: Sequence[Any], memory: Memory, is_added: bool) -> dict[int, bool]:
-        """Remembers whether each stays; returns it, by identity, for those whose answer holds for this once.
+    def _look_up(
+        self, places: Sequence[int], tools: Sequence[Any], marks: Sequence[str], stays: list[bool], memory: Memory,
+        is_added: bool,
+    ) -> bool:  # fmt: skip
+        """Sets whether the tools in these places stay; False when the list is not worth remembering.
 
-        Those are definitions, which may be changed in place, and all of them while the gate cannot record.
+        It is not with definitions, which may be changed in place, with copies, which are made anew, and while the gate
+        cannot record, which may pass.
         """
-        by_code = {id(tool): memory.codes.get(code_of(tool)) for tool in tools}
-        judged = {key: stays for key, stays in by_code.items() if stays is not None}  # copies of what is known
-        unknown = [tool for tool in tools if id(tool) not in judged]
-        if unknown and not self._judge(unknown, memory, judged, is_added):
-            return dict.fromkeys(map(id, tools), False)
-        for tool in tools:
-            if not isinstance(tool, Mapping):
-                stays = judged.pop(id(tool)) if id(tool) in judged else memory.rows[id(tool)][2]
-                memory.rows[id(tool)] = (tool, mark_of(tool), stays)
-        return judged
+        unknown: list[int] = []
+        has_copies = False
+        for at in places:
+            tool, row = tools[at], memory.rows.get(id(tools[at]))
+            found = row[2] if row is not None and row[0] is tool and row[1] == marks[at] else None
+            if found is None:
+                found = memory.codes.get(code_of(tool))  # somebody's copy of one that is known
+                has_copies = has_copies or found is not None
+            if found is None:
+                unknown.append(at)
+            else:
+                stays[at] = found
+        judged = self._judge([tools[at] for at in unknown], memory, is_added) if unknown else {}
+        for at in unknown:
+            stays[at] = judged.get(id(tools[at]), False)
+            if judged and not isinstance(tools[at], Mapping):
+                memory.rows[id(tools[at])] = (tools[at], marks[at], stays[at])
+        is_lasting = not unknown or (bool(judged) and not any(isinstance(tools[at], Mapping) for at in unknown))
+        return is_lasting and not has_copies
 
-    def _judge(self, tools: Sequence[Any], memory: Memory, judged: dict[int, bool], is_added: bool) -> bool:
-        """Asks the gate; False when it cannot record the answers now, so that nothing is shown, nor remembered."""
+    def _judge(self, tools: Sequence[Any], memory: Memory, is_added: bool) -> dict[int, bool]:
+        """Asks the gate whether each stays, by identity; nothing when it cannot record its answers now."""
         found = [self._identities.of(tool) for tool in tools]
         items, caps = [ext for owners in found for ext in owners], gates_above()
         seen = self.gate.see(items)
         if not seen and any(map(self.gate.is_visible, items)):
-            return False
+            return {}
         shown = {id(ext) for ext in seen if all(cap.is_visible(ext) for cap in caps)}
+        judged = {}
         for tool, owners in zip(tools, found, strict=True):
             is_visible = all(id(ext) in shown for ext in owners)
             judged[id(tool)] = is_visible and self.gate.decide(owners[0]).delivery == "request"
@@ -138,7 +143,7 @@ class View:
             elif is_added:
                 self.added = {} if len(self.added) > _LATE else self.added
                 self.added[name_of(tool)] = tool
-        return True
+        return judged
 
     def memory(self) -> Memory:
         """What is remembered; nothing, when anything changed that an answer depends on."""
