@@ -24,8 +24,8 @@ def limit(path: Path) -> int:
     if rest.parts[0] == "dialects":
         return 300
     if rest.parts[:2] == ("enforce", "inproc"):
-        # LangChain's door is cut into a file an idea already; knowing a tool in every shape that a request may give it, in
-        # two generations of the framework, takes one of them past what the other adapters need.
+        # LangChain's door is cut into a file an idea already; knowing a tool in every shape that a request may give
+        # it, in two generations of the framework, takes some of them past what the other adapters need.
         return 220 if path.stem.startswith("langchain") else 150
     if rest.parts[:2] == ("enforce", "hooks"):
         return 120
