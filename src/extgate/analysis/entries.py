@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.globs import Glob, read_glob
 from extgate.analysis.pile import Pile
+from extgate.analysis.spellings import family, wider_facets
 from extgate.core.glob import Token, nfc, tokens
 from extgate.core.names import Facet
 from extgate.core.policy import Entry, Test
@@ -32,9 +33,13 @@ def read_tests(tests: Iterable[Test]) -> Iterator[tuple[Token, ...]]:
 
 class EntryIndex:
     """Entries in their order. One covers another when each of its tests follows from a test of the other: the same
-    spellings or more, and a pattern that holds as much or more."""
+    spellings or more, and a pattern that holds as much or more.
 
-    def __init__(self, entries: Sequence[Entry], alphabet: Alphabet) -> None:
+    kinds: those that the entries are about, which tells what spellings are among others.
+    """
+
+    def __init__(self, entries: Sequence[Entry], alphabet: Alphabet, kinds: Iterable[str]) -> None:
+        self._wider = [wider_facets(kind) for kind in {family(kind) for kind in kinds}]
         self.entries = entries
         self.alphabet = alphabet
         self._globs: dict[tuple[str, bool], Glob] = {}
@@ -57,7 +62,7 @@ class EntryIndex:
             if glob.is_empty:
                 continue
             for facets, pile, owners in self._piles:
-                if set(test.facets) <= set(facets):
+                if self._are_within(test.facets, facets):
                     yield from (
                         at
                         for row in pile.covering(glob)
@@ -67,5 +72,12 @@ class EntryIndex:
 
     def _follows(self, test: Test, entry: Entry) -> bool:
         return any(
-            set(mine.facets) <= set(test.facets) and self.glob(test).covers(self.glob(mine)) for mine in entry.tests
+            self._are_within(mine.facets, test.facets) and self.glob(test).covers(self.glob(mine))
+            for mine in entry.tests
         )
+
+    def _are_within(self, facets: tuple[Facet, ...], others: tuple[Facet, ...]) -> bool:
+        """Whether every spelling under the facets is one under the others, whatever the thing."""
+        if set(facets) <= set(others):
+            return True
+        return all(not wider.get(facet, frozenset()).isdisjoint(others) for facet in facets for wider in self._wider)

@@ -37,6 +37,7 @@ class Ground:
 
     def __init__(self, old: Profile, new: Profile, kind: str) -> None:
         kinds = [name for name in KINDS if family(name) == family(kind)]
+        self._kinds = kinds
         rules = {id(rule): rule for side in (old, new) for name in kinds for rule in rules_for(side, name)}
         entries = [entry for rule in rules.values() for entry in rule.entries]
         when = [test for rule in rules.values() for test in rule.when]
@@ -57,7 +58,7 @@ class Ground:
     def index(self, atoms: frozenset[Atom]) -> EntryIndex:
         if atoms not in self._indexes:
             entries = [entry for atom in atoms if not atom.when for entry in atom.entries or ()]
-            self._indexes[atoms] = EntryIndex(entries, self.alphabet)
+            self._indexes[atoms] = EntryIndex(entries, self.alphabet, self._kinds)
         return self._indexes[atoms]
 
     def boxes(self, atom: Atom, shape: Shape) -> list[Box]:

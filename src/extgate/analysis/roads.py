@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from extgate.analysis.lint.context import SHELLS
 from extgate.core.extension import KINDS, Extension
 
 State = Literal["open", "residual", "closed"]
@@ -43,11 +44,7 @@ _SKILL = frozenset({"skill"})
 TABLE: tuple[Reach, ...] = (
     Reach(
         groups=frozenset({"shell", "code-mode"}),
-        names=frozenset(
-            {"bash", "sh", "zsh", "shell", "powershell", "terminal", "execute", "exec", "exec_command", "run_command"}
-            | {"run_shell_command", "execute_command", "shell_exec", "execute_code", "run_code", "python", "run_python"}
-            | {"process", "local_shell", "write_stdin", "monitor", "code_interpreter", "start_process"}
-        ),
+        names=SHELLS | {"execute_command", "shell_exec", "run_code", "code_interpreter", "start_process"},
         state="residual",
         does="commands or code, which the gate cannot look into",
     ),

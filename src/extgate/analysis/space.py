@@ -108,12 +108,14 @@ def dead(
     texts = tuple(map(clean, patterns))
     read = [tokens(text) for text in texts]
     alphabet = Alphabet(read, universe.characters)
-    return _Scan([read_glob(t, alphabet, r) for t, r in zip(texts, read, strict=True)], alphabet, universe).run(
+    return Scan([read_glob(t, alphabet, r) for t, r in zip(texts, read, strict=True)], alphabet, universe).run(
         Meter(budget), in_order
     )
 
 
-class _Scan:
+class Scan:
+    """Which of some globs the others make needless."""
+
     def __init__(self, globs: Sequence[Glob], alphabet: Alphabet, universe: Universe) -> None:
         self.globs = globs
         self.alphabet = alphabet
@@ -123,6 +125,7 @@ class _Scan:
         self.coverer: dict[int, int | None] = {}
 
     def run(self, meter: Meter, in_order: bool) -> tuple[Dead, ...]:
+        """They, ascending. in_order: only earlier globs count."""
         for at, glob in enumerate(self.globs):
             if glob.is_empty:
                 continue

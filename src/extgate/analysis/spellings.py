@@ -7,7 +7,7 @@ between the marks. So a new wire name is known here at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -75,6 +75,33 @@ def family(kind: str) -> str:
 def shapes(kind: str) -> Iterator[tuple[World, Shape]]:
     """Each world of a kind with its shape."""
     return ((world, _shape(family(kind), at)) for at, world in enumerate(worlds(kind)))
+
+
+@cache
+def wider_facets(kind: str) -> Mapping[Facet, frozenset[Facet]]:
+    """By facet those that hold all its spellings, of every thing of the kind; itself among them."""
+    found: dict[Facet, set[Facet]] = {}
+    for at, (world, shape) in enumerate(shapes(kind)):
+        samples = list(_samples(world))
+        for facet, forms in shape.forms.items():
+            rows = {(form.template, form.unless) for form in forms}
+            wider = {
+                other
+                for other, more in shape.forms.items()
+                if all(any(t == f.template and set(f.unless) <= set(u) for f in more) for t, u in rows)
+                and all(set(spelled[facet]) <= set(spelled[other]) for spelled in samples)
+            }
+            found[facet] = wider if not at else found.get(facet, set()) & wider
+    return {facet: frozenset(wider) for facet, wider in found.items()}
+
+
+def _samples(world: World) -> Iterator[Mapping[Facet, tuple[str, ...]]]:
+    """How things are spelled that have more names than a world's things do: long ones, and one with an alias."""
+    values = {text.name: text.name[0] * 60 for text in world.texts}
+    yield _spellings(world, values)
+    ext, others = world.build(values)
+    aliased = replace(ext, facts={**ext.facts, "aliases": ("another-name",)})
+    yield Naming((aliased, *others)).of(aliased)
 
 
 def _marked(world: World, character: str, before: Mapping[str, str] | None = None) -> dict[str, str]:

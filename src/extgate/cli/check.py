@@ -7,6 +7,7 @@ import sys
 import click
 
 from extgate.cli.options import Opened, print_json, workspace_options
+from extgate.cli.skill_texts import skill_text_findings
 from extgate.cli.tables import console
 from extgate.shapes import finding_dict, finding_line
 
@@ -21,7 +22,10 @@ def command(opened: Opened, as_json: bool) -> None:
     Exit: 0 when nothing is at error level, else 3. A finding is silenced by `extgate: ignore CODE` in its own file.
     """
     workspace = opened.workspace
-    findings = workspace.check(opened.inventory(workspace.agents), inventory_of=opened.native_inventory)
+    inventory = opened.inventory(workspace.agents)
+    explained = (workspace.explain(agent, inventory) for agent in workspace.agents)
+    findings = workspace.check(inventory, inventory_of=opened.native_inventory)
+    findings += tuple(finding for each in explained for finding in skill_text_findings(each))
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         print_json({"findings": [finding_dict(finding) for finding in findings], "errors": errors})

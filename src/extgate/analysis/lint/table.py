@@ -6,14 +6,20 @@ from collections.abc import Callable, Iterator
 
 from extgate.analysis.lint import (
     bad_names,
+    dead_rules,
     foreign_syntax,
+    hidden_mentions,
+    hopeless,
     matches_nothing,
     native_leaks,
     old_spelling,
     open_end,
+    order_only,
     pattern_dialect,
+    policy_tests,
     requirements,
     shell_left,
+    skill_tools,
     star_deny,
     wide_deny,
 )
@@ -32,6 +38,12 @@ RULES: tuple[Callable[[Context], Iterator[Finding]], ...] = (
     shell_left.check,
     open_end.check,
     native_leaks.check,
+    dead_rules.check,
+    order_only.check,
+    hopeless.check,
+    skill_tools.check,
+    hidden_mentions.check,
+    policy_tests.check,
 )
 
 INVENTORY_RULES: tuple[Callable[[Inventory], Iterator[Finding]], ...] = (bad_names.check_inventory,)
