@@ -24,9 +24,10 @@ EXITS = {"equal": 0, "differs": 3, "undecided": 5}
 @click.argument("old")
 @click.argument("new")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a comment for a pull request.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--budget", default=WORK, show_default=True, metavar="UNITS", help="Work for one kind and direction.")
 @workspace_options
-def command(opened: Opened, old: str, new: str, as_markdown: bool, budget: int, as_json: bool) -> None:
+def command(opened: Opened, old: str, new: str, as_markdown: bool, exit_zero: bool, budget: int, as_json: bool) -> None:
     """Compare what OLD and NEW decide: over what is installed, and over all names.
 
     Each is a profile file, a folder, an agent's id, or `REV:path` of a git revision. Exit: 0 equal, 3 differs, 5 when
@@ -40,7 +41,7 @@ def command(opened: Opened, old: str, new: str, as_markdown: bool, budget: int, 
         click.echo(markdown(found))
     else:
         _print(found)
-    sys.exit(EXITS[verdict(found)])
+    sys.exit(0 if exit_zero else EXITS[verdict(found)])
 
 
 def _print(found: Sequence[AgentDiff]) -> None:
