@@ -38,7 +38,7 @@ class Ask:
 
     async def aput(self, gate: Gate) -> Answer:
         """`put` for an approver that may have to be awaited."""
-        if self.refusal:
+        if self.refusal or (gate.approver is None and not above.gates_above()):  # nobody to wait for
             return self.put(gate)
         return await above.ause(gate, self.ext, self.args, action=self.action, session=self.session)
 

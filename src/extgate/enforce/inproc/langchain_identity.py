@@ -165,6 +165,8 @@ def marks_of(tools: Sequence[object]) -> list[str]:
 def _brought(tool: object) -> Mapping[Any, Any] | None:
     """A provider's definition that is sent instead of the tool. Source: langchain-anthropic 1.7 (2026-11-30)."""
     extras = getattr(tool, "extras", None)
+    if not extras:
+        return None
     definition = extras.get("provider_tool_definition") if isinstance(extras, Mapping) else None
     return None if definition is None else definition if isinstance(definition, Mapping) else {}
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from functools import cache
-from operator import is_
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -43,18 +42,17 @@ class LastStep:
 
     def offer(self, tools: Sequence[Any]) -> list[Any]:
         """The visible tools of a request, described without what is hidden."""
-        visible = self._view.offer(tools)
-        marks = marks_of(visible)
+        visible, marks = self._view.offer(tools)
         kept = self._listings.described(visible, marks)
         if "" not in marks:  # a definition may be changed in place
             _remember(self._sent, tuple(map(id, kept)), (self._view.memory(), kept, marks))
-        return list(kept)
+        return kept
 
     def tools(self, tools: Sequence[Any]) -> list[Any]:
         """The visible ones of all that leaves; nothing is asked twice when nothing was added."""
-        judged_in, sent, marks = self._sent.pop(tuple(map(id, tools)), (None, [], []))
-        if judged_in is self._view.memory() and all(map(is_, sent, tools)) and marks == marks_of(tools):
-            return list(sent)
+        judged_in, _, marks = self._sent.pop(tuple(map(id, tools)), (None, [], []))
+        if judged_in is self._view.memory() and marks == marks_of(tools):
+            return list(tools)
         visible = self._view.keep(tools, is_added=True)
         return self._listings.described(visible, marks_of(visible))
 
@@ -84,12 +82,12 @@ class LastStep:
         """The messages, with listings in system messages reduced and hidden definitions taken out."""
         if not isinstance(messages, list):
             return messages
-        return [self._message(message) for message in messages]
+        return [m if m.type != "system" and isinstance(m.content, str) else self._message(m) for m in messages]
 
     def _message(self, message: BaseMessage) -> BaseMessage:
         is_system = message.type == "system"
         if isinstance(message.content, str):
-            text = self._listings.reduce(message.content) if is_system else message.content
+            text = self._listings.reduce(message.content)
             return message if text == message.content else message.model_copy(update={"content": text})
         if not is_system and not any(_defines(block) for block in message.content):
             return message

@@ -45,9 +45,10 @@ class Listings:
 
     def described(self, tools: Sequence[Any], marks: Sequence[str]) -> list[Any]:
         """Visible tools, in order; of one that spawns agents, a copy that lists the visible ones only."""
-        if SPAWNING.keys().isdisjoint(marks):
-            return list(tools)
-        return [self._describe(tool) if mark in SPAWNING else tool for tool, mark in zip(tools, marks, strict=True)]
+        described = list(tools)
+        for at in [at for at, mark in enumerate(marks) if mark in SPAWNING]:
+            described[at] = self._describe(described[at])
+        return described
 
     def describe(self, tool: Any) -> Any:
         """The tool; of one that spawns agents, a copy that lists the visible ones only."""

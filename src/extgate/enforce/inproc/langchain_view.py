@@ -68,19 +68,20 @@ class View:
             self._offered = (self._last, marks, {name_of(tool): tool for tool in self._last})
         return self._offered[2]
 
-    def offer(self, tools: Sequence[Any]) -> Tools:
-        """The visible tools of a request; all of them become those that a catalog can reach."""
-        self._last = tools
-        return self.keep(tools)
+    def offer(self, tools: Sequence[Any]) -> tuple[Tools, list[str]]:
+        """The visible tools of a request with their marks; all of them become those that a catalog can reach."""
+        self._last, marks = tools, marks_of(tools)
+        stays = self._staying(tools, marks, self.memory(), False)
+        return list(compress(tools, stays)), list(compress(marks, stays))
 
     def keep(self, tools: Sequence[Any], *, is_added: bool = False) -> Tools:
         """The tools that the model may see, in order. is_added: new ones were not in the request before."""
-        return list(compress(tools, self._staying(tools, self.memory(), is_added)))
+        return list(compress(tools, self._staying(tools, marks_of(tools), self.memory(), is_added)))
 
-    def _staying(self, tools: Sequence[Any], memory: Memory, is_added: bool) -> list[bool]:
+    def _staying(self, tools: Sequence[Any], marks: list[str], memory: Memory, is_added: bool) -> list[bool]:
         """Whether each tool stays; only what is not as in a list before is looked at."""
         changed: Sequence[int] = range(len(tools))
-        stays, marks = [False] * len(tools), marks_of(tools)
+        stays = [False] * len(tools)
         for known, known_marks, before in tuple(memory.lists):
             if len(known) == len(tools):
                 differing = [at for at, is_same in enumerate(map(is_, known, tools)) if not is_same]
