@@ -13,7 +13,9 @@ from deepagents import create_deep_agent
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.tools import StructuredTool
+from pydantic import BaseModel
 
 from extgate.core.extension import Extension
 from extgate.core.policy import Profile
@@ -212,6 +214,54 @@ def test_a_remote_sub_agent_may_be_spawned_where_the_parents_file_lets_it_run_on
     own = {"far": profile("{}", id_="far")}
     messages = run(family(gate("inherit: own", APP), model, Marks(), remote("far"), profiles=own), how="invoke")
     assert "Failed to launch" in results(messages)[0][1], "it got as far as the framework"
+
+
+def subagents_module() -> Any:
+    import deepagents.middleware.subagents as module
+
+    return module
+
+
+needs_dynamic = pytest.mark.skipif(
+    not hasattr(subagents_module(), "SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY"),
+    reason="this deepagents makes no sub-agents anew, and forks none",
+)
+
+
+class Found(BaseModel):
+    """What was found."""
+
+    text: str = ""
+
+
+@needs_dynamic
+def test_a_sub_agent_that_is_made_anew_for_a_call_is_under_the_same_gate() -> None:
+    marks = Marks()
+    model = Scripted(by_word={"main": [spawn("helper", "work")], "work": [everything(), call("Found", text="x")]})
+    agent = family(gate("tools: {disabled: [deploy, Found]}", APP), model, marks, HELPER)
+    key = subagents_module().SUBAGENT_RESPONSE_FORMAT_CONFIG_KEY
+    config = {"configurable": {key: ToolStrategy(Found)}}
+    asyncio.run(agent.ainvoke({"messages": [("user", "main")]}, config))
+    assert marks.by_name == {"notes": 1, "search": 1}
+    assert not {"deploy", "Found"} & {name for offer in model.offers for name in offer.names}
+
+
+@needs_dynamic
+@pytest.mark.filterwarnings("ignore")
+def test_a_fork_of_its_parent_is_under_a_gate_of_its_own() -> None:
+    marks, memory = Marks(), Memory()
+    fork = {"name": "helper", "description": "helps", "mode": "fork"}
+    model = Scripted(turns=[spawn("helper", "work"), everything() + spawn("helper", "again")])
+    # A fork inherits the conversation without the call that made it, so it plays the same turns.
+    own = {"helper": profile("tools: {disabled: [notes]}", id_="helper")}
+    parent = gate("tools: {disabled: [deploy]}", APP, sink=memory)
+    run(family(parent, model, marks, fork, profiles=own), "main")
+    refused = {(e.agent, e.extension) for e in memory.events if e.question == "use" and e.outcome == "refused"}
+    assert marks.by_name["deploy"] == 0
+    assert ("agent", "tool:deploy") in refused
+    asked_below = [offer for offer in model.offers if "work" in offer.messages[-1].text]
+    assert asked_below
+    assert all(not {"deploy", "notes"} & set(offer.names) for offer in asked_below)
 
 
 # ---------------------------------------------------------------------------------------------------- at random, deep
