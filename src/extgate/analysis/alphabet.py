@@ -7,11 +7,12 @@ of Unicode. A letter's character is the most readable of those it stands for.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from unicodedata import combining, is_normalized
 
-from extgate.core.glob import Token, tokens
+from extgate.core.glob import Token, is_literal, tokens
 from extgate.core.names import refusal
 
 READABLE = "x" + "abcdefghijklmnopqrstuvwyz" + string.digits + string.ascii_uppercase + "_-./:"
@@ -38,27 +39,43 @@ NAMES = Universe()
 """All names: one to 256 characters, any that a name may hold."""
 
 
+Pattern = tuple[Token, ...] | str
+"""A pattern's tokens; of one with a single name that name."""
+
+
+def parsed(pattern: str) -> Pattern:
+    """A pattern, read: equal ones mean the same."""
+    if is_literal(pattern):
+        return pattern
+    found = tokens(pattern)
+    return found[0].text if len(found) == 1 and found[0].text else found
+
+
 class Alphabet:
     """The letters; a set of them is a bit mask, a single one a mask with one bit.
 
-    fresh: a letter that no pattern names, where there is one.
+    read: patterns as `parsed` gives them. fresh: a letter that no pattern names, where there is one.
     apart: what else tells characters apart, besides the patterns. also: characters to keep as letters.
     """
 
     def __init__(
         self,
-        read: Iterable[Sequence[Token]],
+        read: Iterable[Pattern],
         characters: str = "",
         apart: Callable[[str], Hashable] | None = None,
         also: str = "",
     ) -> None:
         named: set[str] = set(also)
         classes: set[Token] = set()
-        for token in {token for pattern in read for token in pattern}:
-            if token.text:
-                named.update(token.text)
-            elif token.ranges:
-                classes.add(token)
+        for pattern in read:
+            if isinstance(pattern, str):
+                named.update(pattern)
+                continue
+            for token in pattern:
+                if token.text:
+                    named.update(token.text)
+                elif token.ranges:
+                    classes.add(token)
         self.characters = "".join(_letters(named, tuple(classes), characters, apart))
         unnamed = [at for at, character in enumerate(self.characters) if character not in named]
         self.fresh = 1 << unnamed[0] if unnamed else 1
@@ -68,7 +85,7 @@ class Alphabet:
 
     @classmethod
     def of(cls, patterns: Iterable[str], universe: Universe = NAMES) -> Alphabet:
-        return cls(map(tokens, patterns), universe.characters)
+        return cls(map(parsed, patterns), universe.characters)
 
     def mask(self, token: Token) -> int:
         """The letters that `any` or a class takes."""
@@ -95,19 +112,26 @@ class Alphabet:
 def _letters(
     named: set[str], classes: tuple[Token, ...], characters: str, apart: Callable[[str], Hashable] | None
 ) -> Iterator[str]:
-    order = {character: at for at, character in enumerate(READABLE + _OTHERS)}
     if characters:
         pool: Iterable[str] = dict.fromkeys(characters)
         named = named & set(characters)
     else:
         pool = [*READABLE, *_OTHERS, *_stretches(classes)]
-        named = {character for character in named if not refusal(character)}
+        named = {character for character in named if _is_sound(character)}
     kept: dict[Hashable, str] = {}
     for character in pool:
         if character not in named:
             sides = tuple(token.admits(character) for token in classes)
             kept.setdefault((sides, apart(character) if apart else None), character)
-    yield from sorted({*named, *kept.values()}, key=lambda c: (order.get(c, 1 << 20), c))
+    yield from sorted({*named, *kept.values()}, key=lambda c: (_ORDER.get(c, 1 << 20), c))
+
+
+_ORDER = {character: at for at, character in enumerate(READABLE + _OTHERS)}
+
+
+@cache
+def _is_sound(character: str) -> bool:
+    return not refusal(f"x{character}")
 
 
 def _stretches(classes: tuple[Token, ...]) -> Iterator[str]:
@@ -115,21 +139,26 @@ def _stretches(classes: tuple[Token, ...]) -> Iterator[str]:
     ends = {end for token in classes for low, high in token.ranges for end in (ord(low), ord(high) + 1)}
     cuts = sorted({0x80, *(end for end in ends if 0x80 <= end < 0x110000)})
     for start, stop in zip(cuts, [*cuts[1:], 0x110000], strict=True):
-        seen: set[bool] = set()
-        for code in range(start, min(stop, start + _SCAN)):
-            character = chr(code)
-            if character.isalnum() in seen or refusal(character) or not _stands_alone(character):
-                continue
-            seen.add(character.isalnum())
-            yield character
-            if len(seen) == 2:
-                break
+        yield from _stretch(start, stop)
     for token in classes:
         for low, high in token.ranges:
-            near = (ord(low), ord(high), ord(low) - 1, ord(high) + 1)
-            yield from (c for c in (chr(n) for n in near if 0 < n < 0x110000) if not refusal(c) and _stands_alone(c))
+            near = (chr(n) for n in (ord(low), ord(high), ord(low) - 1, ord(high) + 1) if 0 < n < 0x110000)
+            yield from (character for character in near if _stands_alone(character))
 
 
+@lru_cache(1024)
+def _stretch(start: int, stop: int) -> str:
+    """A character of a word, and one of none, between two."""
+    found: dict[bool, str] = {}
+    for character in map(chr, range(start, min(stop, start + _SCAN))):
+        if character.isalnum() not in found and _stands_alone(character):
+            found[character.isalnum()] = character
+            if len(found) == 2:
+                break
+    return "".join(found.values())
+
+
+@lru_cache(4096)
 def _stands_alone(character: str) -> bool:
-    """Whether it stays itself beside others when names are brought into NFC."""
-    return not combining(character) and is_normalized("NFC", character)
+    """Whether a name may hold it, and it stays itself beside others when names are brought into NFC."""
+    return _is_sound(character) and not combining(character) and is_normalized("NFC", character)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from extgate.analysis.alphabet import Alphabet
+from extgate.analysis.alphabet import Alphabet, Pattern, parsed
 from extgate.analysis.globs import Glob, read_glob
 from extgate.analysis.pile import Pile
 from extgate.analysis.spellings import family, wider_facets
-from extgate.core.glob import Token, nfc, tokens
+from extgate.core.glob import nfc
 from extgate.core.names import Facet
 from extgate.core.policy import Entry, Test
 
@@ -16,19 +16,14 @@ from extgate.core.policy import Entry, Test
 def glob_of(test: Test, alphabet: Alphabet) -> Glob:
     """What a test's pattern, or its one literal name, holds."""
     pattern = nfc(test.pattern)
-    if not test.is_exact:
-        return read_glob(pattern, alphabet)
-    return Glob([alphabet.bit.get(character, 0) for character in pattern], 0, alphabet.full)
+    return read_glob(pattern, alphabet, pattern if test.is_exact else None)
 
 
-def read_tests(tests: Iterable[Test]) -> Iterator[tuple[Token, ...]]:
-    """The patterns as tokens, for an alphabet that tells all apart that they do."""
+def read_tests(tests: Iterable[Test]) -> Iterator[Pattern]:
+    """The patterns as read, for an alphabet that tells all apart that they do."""
     for test in tests:
         pattern = nfc(test.pattern)
-        if not test.is_exact:
-            yield tokens(pattern)
-        elif pattern:
-            yield (Token(kind="text", text=pattern),)
+        yield pattern if test.is_exact else parsed(pattern)
 
 
 class EntryIndex:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from extgate.analysis.alphabet import Alphabet
-from extgate.core.glob import STAR, Token, tokens
+from extgate.analysis.alphabet import Alphabet, Pattern, parsed
+from extgate.core.glob import STAR
 
 GAP, WIDE = "\ud800", "\ud801"
 """What stands for a star, and for a cell of several letters, in a sketch. No name holds half a surrogate pair."""
@@ -19,12 +19,13 @@ class Glob:
     Written in one way only: `*?` reads as `?*`. Equal globs hold equal names.
     """
 
-    __slots__ = ("__dict__", "_hash", "_rows", "cells", "full", "loops")
+    __slots__ = ("__dict__", "_hash", "_rows", "cells", "full", "loops", "sketched")
 
     def __init__(self, cells: Sequence[int], loops: int, full: int) -> None:
         self.cells = tuple(cells)
         self.full = full
         self.loops = _pushed(self.cells, loops, full)
+        self.sketched = ""
         self._rows: dict[int, int] = {}
         self._hash = hash((self.cells, self.loops))
 
@@ -53,9 +54,11 @@ class Glob:
 
     def sketch(self, alphabet: Alphabet) -> str:
         """The pattern as text, GAP for a star, WIDE for a cell of several letters."""
-        return "".join(
-            GAP if not s else WIDE if s & (s - 1) else alphabet.characters[s.bit_length() - 1] for s in self.symbols
-        )
+        if not self.sketched:
+            letters = alphabet.characters
+            parts = (GAP if not s else WIDE if s & (s - 1) else letters[s.bit_length() - 1] for s in self.symbols)
+            self.sketched = "".join(parts)
+        return self.sketched
 
     def row(self, letters: int) -> int:
         """The cells that take every one of these letters, as bits."""
@@ -149,18 +152,31 @@ class Glob:
         return state
 
 
-def read_glob(pattern: str, alphabet: Alphabet, read: Sequence[Token] | None = None) -> Glob:
-    """The pattern over this alphabet; names that spell a class out are left out."""
+def read_glob(pattern: str, alphabet: Alphabet, read: Pattern | None = None) -> Glob:
+    """The pattern over this alphabet; names that spell a class out are left out. read: the pattern as `parsed`."""
+    read = parsed(pattern) if read is None else read
+    bit = alphabet.bit
+    if isinstance(read, str):
+        glob = Glob([bit.get(character, 0) for character in read], 0, alphabet.full)
+        glob.sketched = read
+        return glob
     cells: list[int] = []
+    sketch: list[str] = []
     loops = 0
-    for token in tokens(pattern) if read is None else read:
+    for token in read:
         if token is STAR:
             loops |= 1 << len(cells)
+            sketch.append(GAP)
         elif token.text:
-            cells += [alphabet.bit.get(character, 0) for character in token.text]
+            cells += [bit.get(character, 0) for character in token.text]
+            sketch.append(token.text)
         else:
             cells.append(alphabet.mask(token))
-    return Glob(cells, loops, alphabet.full)
+            sketch.append(WIDE if cells[-1] & (cells[-1] - 1) else alphabet.spell(cells[-1:]))
+    glob = Glob(cells, loops, alphabet.full)
+    if glob.loops == loops:
+        glob.sketched = "".join(sketch)
+    return glob
 
 
 def everything(alphabet: Alphabet) -> Glob:

@@ -7,16 +7,15 @@ only the rest is searched (`antichain.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from extgate.analysis.alphabet import NAMES, Alphabet, Universe
+from extgate.analysis.alphabet import NAMES, Alphabet, Pattern, Universe, parsed
 from extgate.analysis.boxes import Box, Condition, Found, Search, Text, guesses
 from extgate.analysis.budget import WORK, BudgetSpent, Meter
 from extgate.analysis.globs import Glob, read_glob
 from extgate.analysis.pile import Pile
-from extgate.core.glob import tokens
 from extgate.core.patterns import PatternSet, clean, nfc
 
 
@@ -49,23 +48,39 @@ def outside(
     if name is not None:
         return Answer(verdict="witness", witness=name)
     meter = Meter(budget)
-    lists = [tuple(map(clean, patterns)) for patterns in (a.allow, a.deny, b.allow, b.deny)]
-    read = {text: tokens(text) for texts in lists for text in texts}
+    allow, deny, other_allow, other_deny = (
+        tuple(dict.fromkeys(map(clean, patterns))) for patterns in (a.allow, a.deny, b.allow, b.deny)
+    )
+    read = {text: parsed(text) for text in (*allow, *deny, *other_allow, *other_deny)}
+    # What both sides say goes first, because it costs nothing.
+    alone = _besides(allow, other_allow, read)
+    denied = _besides(other_deny, deny, read)
+    if not alone and not denied:
+        return Answer(verdict="none")
     alphabet = Alphabet(read.values(), universe.characters)
-    boxes: dict[str, Box] = {
-        text: (Condition("name", read_glob(text, alphabet, parts)),) for text, parts in read.items()
-    }
-    allow, deny, other_allow, other_deny = ([boxes[text] for text in dict.fromkeys(texts)] for texts in lists)
-    text = Text(name="name", min_length=universe.min_length, max_length=universe.max_length)
+    boxes: dict[str, Box] = {}
+
+    def boxed(texts: Iterable[str]) -> list[Box]:
+        for text in texts:
+            if text not in boxes:
+                boxes[text] = (Condition("name", read_glob(text, alphabet, read[text])),)
+        return [boxes[text] for text in texts]
+
+    name_text = Text(name="name", min_length=universe.min_length, max_length=universe.max_length)
+    best: Found | None = None
     try:
-        best = Search([text], [*deny, *other_allow], alphabet, meter).find([allow])
-        # What both deny is no difference, and goes first because it costs nothing.
-        new = [box for box in other_deny if box not in set(deny)]
-        if new:
-            best = Search([text], deny, alphabet, meter).find([allow, new], best)
+        if alone:
+            best = Search([name_text], boxed((*deny, *other_allow)), alphabet, meter).find([boxed(alone)])
+        if denied:
+            best = Search([name_text], boxed(deny), alphabet, meter).find([boxed(allow), boxed(denied)], best)
     except BudgetSpent:
         return Answer(verdict="undecided", spent=meter.spent)
     return _answer(best, alphabet, meter)
+
+
+def _besides(texts: Iterable[str], others: Iterable[str], read: Mapping[str, Pattern]) -> list[str]:
+    known = {read[text] for text in others}
+    return [text for text in texts if read[text] not in known]
 
 
 def _known(a: Signed, b: Signed, universe: Universe, known: Iterable[str]) -> str | None:
@@ -106,7 +121,7 @@ def dead(
     suffice is taken to be alive.
     """
     texts = tuple(map(clean, patterns))
-    read = [tokens(text) for text in texts]
+    read = [parsed(text) for text in texts]
     alphabet = Alphabet(read, universe.characters)
     return Scan([read_glob(t, alphabet, r) for t, r in zip(texts, read, strict=True)], alphabet, universe).run(
         Meter(budget), in_order
