@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -200,7 +201,7 @@ def test_without_its_shells_customer_service_cannot_reach_prod_deploy(tmp_path: 
     text = (OFFICE / "agents" / "customer-service.yaml").read_text()
     path = tmp_path / "agents" / "customer-service.yaml"
     path.parent.mkdir()
-    path.write_text(text.replace('"apply_patch"]', '"apply_patch", "bash", "process", "gui_agent"]'))
+    path.write_text(re.sub(r'disabled: \["write"', 'disabled: ["bash", "process", "gui_agent", "write"', text))
     shutil.copytree(OFFICE / "skills", tmp_path / "skills")
     result = CliRunner().invoke(cli, ["-w", str(tmp_path), "prove", "--never", "skill:prod-deploy"])
     assert (result.exit_code, result.stdout.splitlines()[0]) == (
