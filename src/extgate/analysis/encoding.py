@@ -164,11 +164,12 @@ def largest(boxes: set[Box]) -> tuple[Box, ...]:
     """The boxes without those that another holds by its text; where they are very many, all of them."""
     if len(boxes) > _FEW:
         return tuple(boxes)
-    kept: list[Box] = []
+    kept: list[tuple[frozenset[tuple[str, bool]], Box]] = []
     for box in sorted(boxes, key=len):
-        if not any(_within(box, other) for other in kept):
-            kept.append(box)
-    return tuple(kept)
+        keys = frozenset((condition.text, condition.is_not) for condition in box)
+        if not any(others <= keys and _within(box, other) for others, other in kept):
+            kept.append((keys, box))
+    return tuple(box for _, box in kept)
 
 
 def _within(box: Box, other: Box) -> bool:

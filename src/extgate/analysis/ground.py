@@ -9,6 +9,7 @@ from typing import Any
 
 from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.boxes import Box, Condition, Text, guesses
+from extgate.analysis.budget import Meter
 from extgate.analysis.encoding import Encoder
 from extgate.analysis.entries import EntryIndex, glob_of, read_tests
 from extgate.analysis.globs import everything, read_glob
@@ -24,6 +25,7 @@ ARGUMENT, READING = "argument:", "reading:"
 PLAIN_URIS = (("item", "*[%.\\]*"),)
 """What is left out where URIs are wanted that can be written in one way only."""
 
+_MADE = 10  # units for one box that is made
 _HEAD = 3  # letters at a pattern's beginning that tell which others are near
 
 
@@ -61,12 +63,12 @@ class Ground:
             self._indexes[atoms] = EntryIndex(entries, self.alphabet, self._kinds)
         return self._indexes[atoms]
 
-    def boxes(self, atom: Atom, shape: Shape) -> list[Box]:
-        """Boxes that together hold what the atom does."""
+    def boxes(self, atom: Atom, shape: Shape, meter: Meter) -> list[Box]:
+        """Boxes that together hold what the atom does; those made now cost the meter."""
         if atom.entries is None:
             found = product(*(self._of_argument(test, atom.in_doubt) for test in atom.when))
             return [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
-        return list(dict.fromkeys(box for entry in atom.entries for box in self.entry_boxes(entry, shape)))
+        return list(dict.fromkeys(box for entry in atom.entries for box in self.entry_boxes(entry, shape, meter)))
 
     def _of_argument(self, test: ArgTest, in_doubt: bool) -> list[Box]:
         """Boxes of one condition. What reads an argument in its own way is a text that is there when it holds."""
@@ -94,13 +96,15 @@ class Ground:
                 given.setdefault(test.name, next((self.alphabet.spell(word) for word in words if word), ""))
         return _nested(given)
 
-    def entry_boxes(self, entry: Entry, shape: Shape) -> list[Box]:
+    def entry_boxes(self, entry: Entry, shape: Shape, meter: Meter) -> list[Box]:
         """A box for every way in which all tests of the entry can hold."""
         key = (id(shape), entry)
         if key not in self._boxes:
             encoder = self.encoder(shape)
             found = product(*(encoder.boxes(test) for test in entry.tests))
-            self._boxes[key] = [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
+            boxes = [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
+            meter.spend(_MADE * len(boxes))
+            self._boxes[key] = boxes
         return self._boxes[key]
 
     def near(self, case: Case) -> dict[Entry, None]:

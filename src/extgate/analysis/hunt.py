@@ -124,9 +124,9 @@ class Hunt:
         calls = ground.texts((*case.inside, *case.outside)) if of_calls else []
         texts = (*shape.texts, *calls)
         fixed = [encoder.pattern(text, pattern) for text, pattern in world.never]
-        fixed += [box for atom in case.outside if atom.when for box in ground.boxes(atom, shape)]
+        fixed += [box for atom in case.outside if atom.when for box in ground.boxes(atom, shape, self.meter)]
         unions = [[encoder.name(text, name) for name in found] for text, found in world.one_of.items()]
-        unions += [ground.boxes(atom, shape) for atom in case.inside]
+        unions += [ground.boxes(atom, shape, self.meter) for atom in case.inside]
         used = ground.near(case)
 
         def accept(words: Words) -> bool:
@@ -140,7 +140,7 @@ class Hunt:
 
         while True:
             self.meter.spend(1 + len(used))
-            boxes = [box for entry in used for box in ground.entry_boxes(entry, shape)]
+            boxes = [box for entry in used for box in ground.entry_boxes(entry, shape, self.meter)]
             search = Search(texts, [*fixed, *boxes], ground.alphabet, self.meter, accept)
             try:
                 return search.find(unions, best), not search.rejected
