@@ -4,9 +4,10 @@
 
 A turn is two model calls and one tool call. The model is ChatOpenAI against a scripted server in another process, whose
 time is not counted. Three agents take turns in one run: without middleware, with one that does nothing, and with the
-gate. Times are CPU time of this process, medians over the turns. The gate's own time is what passes inside its code;
-the rest of the difference is what LangChain asks for hosting any middleware, less what hidden tools save. Claims: own
-time under 1 % of the framework's, and a later request with 10,000 tools filtered in under 10 ms.
+gate. Times are CPU time of this process, medians over the turns. The gate's own time is what passes inside its code,
+LangChain's `request.override` left out; the rest of the difference is what LangChain asks for hosting any middleware,
+less what hidden tools save. Claims: own time under 1 % of the framework's, and a later request with 10,000 tools
+filtered in under 10 ms.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from deepagents import create_deep_agent
 from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ModelRequest
 from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
 from tests.fake_model import FakeModel, call
@@ -94,7 +96,7 @@ class Meter:
     """Time that passes inside the gate's own code, without what the measuring itself takes."""
 
     def __init__(self) -> None:
-        self.seconds, self._overhead = 0.0, 0.0
+        self.seconds, self._overhead, self.is_counting = 0.0, 0.0, False
         self._overhead = self._calibrated()
 
     def _calibrated(self) -> float:
@@ -108,7 +110,8 @@ class Meter:
             samples.append(self.seconds)
         return statistics.median(samples)
 
-    def wrap(self, owner: type, name: str) -> None:
+    def leave_out(self, owner: type, name: str) -> None:
+        """Takes the time of the framework's own function out of what is being counted when it is called from there."""
         inner: Callable[..., Any] = getattr(owner, name)
         meter = self
 
@@ -117,6 +120,20 @@ class Meter:
             try:
                 return inner(*args, **options)
             finally:
+                meter.seconds -= (perf_counter() - began) * meter.is_counting
+
+        setattr(owner, name, timed)
+
+    def wrap(self, owner: type, name: str) -> None:
+        inner: Callable[..., Any] = getattr(owner, name)
+        meter = self
+
+        def timed(*args: Any, **options: Any) -> Any:
+            began, meter.is_counting = perf_counter(), True
+            try:
+                return inner(*args, **options)
+            finally:
+                meter.is_counting = False
                 meter.seconds += perf_counter() - began - meter._overhead
 
         async def awaited(*args: Any, **options: Any) -> Any:
@@ -169,6 +186,7 @@ def turn_cost(turns: int) -> float:
         (LastStep, "tools"), (LastStep, "bound"), (LastStep, "messages"), (LastStep, "settings"),
     ):  # fmt: skip
         meter.wrap(owner, name)
+    meter.leave_out(ModelRequest, "override")
     with model_server() as url:
         wall = GateMiddleware(gate_of(Inventory(extensions=(*native, *items))), registry=registry)
         agents = {
