@@ -93,6 +93,7 @@ def test_a_conversation_in_a_terminal(chat: tuple[Terminal, FakeModel], root: Pa
     terminal.until("in force")
     terminal.type("/why demo/echo\r")
     terminal.until("mcp_tool:demo/echo: no.")
+    terminal.until("writer>")  # typed before there is a prompt, the end of input would be nobody's
     terminal.type("\x04")
     assert terminal.process.wait(60) == 0
     history = tmp_path / "xdg/state/extgate/chat-history"
