@@ -1,0 +1,69 @@
+"""Runs one cell in one column and says what was seen."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tests.e2e.clients.cases import CHILD, Case, NotThere, merged
+from tests.e2e.clients.lab import Lab, Ran
+from tests.e2e.clients.model import ScriptedModel
+
+COLUMNS = ("control", "native", "open", "after")
+"""Without a deny; with the runtime's own; under extgate without a deny; under extgate with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One run. happened: whether the effect was there. requests: how often the model was asked. note: what went wrong."""
+
+    happened: bool
+    requests: int
+    code: int | None
+    seconds: float
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def runtime(name: str) -> ModuleType:
+    return importlib.import_module(f"tests.e2e.clients.runtimes.{name.replace('-', '_')}")
+
+
+def observe(name: str, intent: str, column: str, command: Sequence[str], keep: Path | None = None) -> Seen | NotThere:
+    """Runs it in a place of its own, which is kept where `keep` says."""
+    driver = runtime(name)
+    with tempfile.TemporaryDirectory(prefix="extgate-e2e-", ignore_cleanup_errors=True) as made:
+        lab = Lab(keep or Path(made))
+        is_gated = column in ("open", "after")
+        case = driver.cases(lab, is_gated)[intent]
+        if isinstance(case, NotThere):
+            return case
+        started = time.monotonic()
+        with ScriptedModel({"": case.attack, CHILD: case.child}) as model:
+            ran = _run(driver, lab, command, model, case, column)
+            seen = model.read
+            if keep:
+                (keep / "requests.txt").write_text(seen)
+            return Seen(
+                happened=lab.happened(case.effect, seen),
+                requests=len(model.requests),
+                code=ran.code,
+                seconds=round(time.monotonic() - started, 1),
+                note="" if model.requests else f"the model was not asked: {(ran.err or ran.out)[-300:]}",
+            )
+
+
+def _run(driver: ModuleType, lab: Lab, command: Sequence[str], model: ScriptedModel, case: Case, column: str) -> Ran:
+    if column in ("open", "after"):
+        profile = case.profile if column == "after" else ""
+        return driver.run_gated(lab, command, model.url, case.base, profile)
+    pieces: Mapping[str, Any] = merged(case.base, case.native) if column == "native" else case.base
+    return driver.run(lab, command, model.url, pieces, {})
