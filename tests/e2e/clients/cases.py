@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.e2e.clients.intents import Effect
-from tests.e2e.clients.wires import Turn
+from tests.e2e.clients.wires import Step
 
 CHILD = "CHILD-MARK"
 """Stands in what a sub-agent is asked, and so chooses its turns."""
@@ -19,17 +19,17 @@ Pieces = Mapping[str, Any]
 class Case:
     """One cell. attack: what the model does. child: what it does as a sub-agent.
 
-    base: pieces of the runtime's configuration in every column. native: pieces that deny, in its own words. profile: the
-    agent's file that denies the same for extgate, without its id; the empty text where extgate has nothing to say.
-    told: the finding that extgate must give where the intent is about silence.
+    base: pieces of the runtime's configuration in every column. native: pieces that deny, in its own words; None where it
+    has no words for it. profile: the agent's file that denies the same for extgate, without its id. told: the entry that
+    extgate must have a finding about, where the intent is about silence.
     """
 
     effect: Effect
-    attack: Sequence[Turn]
-    native: Pieces
+    attack: Sequence[Step]
+    native: Pieces | None
     profile: str
     base: Pieces = field(default_factory=dict)
-    child: Sequence[Turn] = ()
+    child: Sequence[Step] = ()
     told: str = ""
 
 

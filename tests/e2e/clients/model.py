@@ -18,9 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.e2e.clients import wires
-from tests.e2e.clients.wires import Call, Json, Turn
-
-__all__ = ["Call", "Request", "ScriptedModel", "Turn"]
+from tests.e2e.clients.wires import Call, Json, Step, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ class _Server(ThreadingHTTPServer):
 class ScriptedModel:
     """The server; `requests` grows while it runs."""
 
-    script: Mapping[str, Sequence[Turn]] = field(default_factory=dict)
+    script: Mapping[str, Sequence[Step]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
 
     def __enter__(self) -> ScriptedModel:
@@ -81,7 +79,8 @@ class ScriptedModel:
         marks = sorted(self.script, key=len, reverse=True)
         turns = next((self.script[mark] for mark in marks if mark in said), ())
         at = wires.turns_played(request.wire, request.body)
-        return turns[at] if request.offered and at < len(turns) else "done"
+        step = turns[at] if request.offered and at < len(turns) else "done"
+        return step(request.body) if callable(step) else step
 
 
 def _handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:

@@ -21,7 +21,7 @@ COLUMNS = ("control", "native", "open", "after")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One run. happened: whether the effect was there. requests: how often the model was asked. note: what went wrong."""
+    """One run. happened: the effect was there. requests: how often the model was asked. note: what went wrong."""
 
     happened: bool
     requests: int
@@ -46,6 +46,8 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
         case = driver.cases(lab, is_gated)[intent]
         if isinstance(case, NotThere):
             return case
+        if column == "native" and case.native is None:
+            return NotThere(why="no words for it")
         started = time.monotonic()
         with ScriptedModel({"": case.attack, CHILD: case.child}) as model:
             ran = _run(driver, lab, command, model, case, column)
@@ -65,5 +67,5 @@ def _run(driver: ModuleType, lab: Lab, command: Sequence[str], model: ScriptedMo
     if column in ("open", "after"):
         profile = case.profile if column == "after" else ""
         return driver.run_gated(lab, command, model.url, case.base, profile)
-    pieces: Mapping[str, Any] = merged(case.base, case.native) if column == "native" else case.base
+    pieces: Mapping[str, Any] = merged(case.base, case.native or {}) if column == "native" else case.base
     return driver.run(lab, command, model.url, pieces, {})

@@ -26,6 +26,8 @@ class Call:
 
 
 Turn = str | Sequence[Call]
+Step = Turn | Callable[[Json], Turn]
+"""A turn, or what makes one of the request, for calls that need what a tool answered."""
 
 
 def wire(path: str) -> str:

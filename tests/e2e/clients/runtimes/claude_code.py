@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces
 from tests.e2e.clients.intents import INSTRUCTIONS, LISTED, MARKER, RESOURCE, SKILL_TEXT, called
 from tests.e2e.clients.lab import Lab, Ran
-from tests.e2e.clients.wires import Call, Turn
+from tests.e2e.clients.wires import Call, Step, Turn
 
 NAME = "claude-code"
 TIMEOUT_S = 90.0
@@ -41,13 +41,13 @@ def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mappi
     return lab.run([*head, *pieces.get("args", [])], env, TIMEOUT_S)
 
 
-def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Turn]:
+def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
     """Turns that call a server's tool: as the runtime names it, and as the gateway does."""
-    direct = [Call(f"mcp__{server}__{tool}", {"q": "1"})]
+    direct: Turn = [Call(f"mcp__{server}__{tool}", {"q": "1"})]
     return [direct, [Call(f"mcp__extgate__{server}__{tool}", {"q": "1"})]] if gated else [direct]
 
 
-def spawn(kind: str = "general-purpose") -> list[Turn]:
+def spawn(kind: str = "general-purpose") -> list[Step]:
     given = {"description": "Work", "prompt": f"{CHILD}: work.", "subagent_type": kind, "run_in_background": False}
     return [[Call("Agent", given)], "done"]
 
@@ -58,13 +58,14 @@ def deny(*rules: str) -> Pieces:
 
 def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
     """By intent. gated: under extgate, where a server's tools have the gateway's names."""
-    shell: list[Turn] = [[Call("Bash", {"command": lab.touch, "description": "t"})]]
+    shell: list[Step] = [[Call("Bash", {"command": lab.touch, "description": "t"})]]
     danger = mcp("danger_zone", gated)
-    resource: list[Turn] = [
+    resource: list[Step] = [
         [Call("ReadMcpResourceTool", {"server": server, "uri": "probe://alpha/secret"})]
         for server in ("alpha", *(["extgate"] if gated else []))
     ]
     secret = lab.project / ".claude/skills/secret-skill/SKILL.md"
+    raw = [*mcp("danger_zone", gated, "my_srv_v1"), *(mcp("danger_zone", gated, "my srv.v1") if gated else [])]
     late = [*mcp("read_thing", gated), *mcp("late_danger", gated), *mcp("late_danger", gated)]
     return {
         "builtin": Case(effect=MARKER, attack=shell, native=deny("Bash"), profile="tools: {disabled: [Bash]}"),
