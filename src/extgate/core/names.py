@@ -108,6 +108,42 @@ def runtime_names(server: str, item: str) -> dict[Facet, tuple[str, ...]]:
     }
 
 
+MCP_MARKS = {"claude-code": "mcp__", "hermes": "mcp__", "codex": "mcp__", "gemini-cli": "mcp_"}
+"""By runtime what every MCP tool's wire name begins with; one that is not here marks them by nothing. As above."""
+
+
+def in_namespace(namespace: str, name: str) -> tuple[str, ...]:
+    """The names of a tool that is offered inside a namespace: as an MCP item's, and as a built-in tool's (Codex)."""
+    return (f"{namespace}__{name}", f"{namespace}::{name}") if namespace else (name,)
+
+
+def starts_of(name: str, servers: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The items (server, item) of these servers that a name would be, by any known runtime's spelling of the server."""
+    found = [
+        (server, name[len(start) :])
+        for server in servers
+        for start in wire_names(server, "")
+        if start != name and name.startswith(start)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def cuts_of(name: str) -> tuple[tuple[str, str], ...]:
+    """What a name of unknown origin could mean as (server, item), at each join: to hold denies against, for no allow.
+
+    A name with more joins than are looked at has none of its later ones.
+    """
+    mark = next((mark for mark in ("mcp__", "mcp_") if name.startswith(mark)), "")
+    rest = name[len(mark) :]
+    join = "__" if "__" in rest else "_"
+    places = [at.start() for at in re.finditer(f"(?={join})", rest)][:_MOST_CUTS]
+    found = [(rest[:at], rest[at + len(join) :]) for at in places]
+    return tuple((server, item) for server, item in found if server and item)
+
+
+_MOST_CUTS = 16
+
+
 def rule_parts(text: str) -> tuple[str, str] | None:
     """Server and item of a rule's text `mcp__server` or `mcp__server__item`, cut as Claude Code cuts it.
 

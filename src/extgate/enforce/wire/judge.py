@@ -1,0 +1,188 @@
+"""One agent's gate as the wire asks it: names of the wire in, what they could be, and yes or no out.
+
+A name's owners are looked up forward, never parsed out of it. A name that nothing installed has is of unknown origin:
+it must pass every block that it could belong to (law 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from extgate.core.extension import Extension, Inventory
+from extgate.core.names import cuts_of, in_namespace, starts_of
+from extgate.core.policy import STRICTNESS
+from extgate.enforce.gate import Gate
+from extgate.enforce.wire.clients import CALLABLE, Client, Target
+
+UNKNOWN = "unknown"
+_KEPT = 20_000
+
+Owners = tuple[Extension, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that a request offers or announces, or that an answer calls, as the wire names it.
+
+    alias: another spelling of the name, that a deny may use. also: names of other things that it could be run as; all
+    must pass. namespace: the group it stands in (Codex). server, address: for an item of a server that the provider
+    itself calls, what the request calls the server, and where it says that it is.
+    """
+
+    name: str
+    kinds: tuple[str, ...] = CALLABLE
+    alias: str = ""
+    also: tuple[str, ...] = ()
+    namespace: str = ""
+    server: str | None = None
+    address: str = ""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What one agent's names were found to be, for one inventory and one program; shared by its requests."""
+
+    inventory: Inventory | None = None
+    owners: dict[tuple[Entry, str], Owners] = field(default_factory=dict)
+
+
+class Judge:
+    """Asks one gate, for one request. session: what the events name. memory: kept by the caller between requests."""
+
+    def __init__(self, gate: Gate, client: Client, *, session: str = "", memory: Memory | None = None) -> None:
+        self.gate, self.client, self.session = gate, client, session
+        self._memory = memory or Memory()
+
+    # ------------------------------------------------------------------------------------------ what a name means
+
+    def owners(self, entry: Entry) -> Owners:
+        """Every extension that it could be, never none; it passes when all of them do."""
+        memory, inventory = self._memory, self.gate.inventory
+        if memory.inventory is not inventory or len(memory.owners) >= _KEPT:
+            memory.inventory, memory.owners = inventory, {}
+        key = (entry, self.client.name)
+        found = memory.owners.get(key)
+        if found is None:
+            found = memory.owners[key] = tuple(dict.fromkeys(self._find(entry)))
+        return found
+
+    def _find(self, entry: Entry) -> Iterable[Extension]:
+        if entry.server is not None:
+            return self._hosted(entry, entry.server)
+        names = in_namespace(entry.namespace, entry.name)
+        if "skill" in entry.kinds and ":" in entry.name:  # `plugin:skill`, `folder:skill`
+            names = (*names, entry.name.rpartition(":")[2])
+        found = [ext for name in names for ext in self._own(name, entry.kinds)] or self._unknown(names, entry.kinds)
+        for name in entry.also:
+            found += self._own(name, entry.kinds) or self._unknown((name,), entry.kinds)
+        return [_with_alias(ext, entry.alias) for ext in found] if entry.alias else found
+
+    def _own(self, name: str, kinds: Sequence[str]) -> list[Extension]:
+        own = self.client.builtins.get(self.client.hosted.get(name, name))
+        mine = [own] if own is not None and "tool" in kinds else []
+        return [*mine, *self.gate.owners(name, kinds)]
+
+    def _unknown(self, names: Sequence[str], kinds: Sequence[str]) -> list[Extension]:
+        """All that something of unknown origin could be: of one kind, or native, or an item of a server."""
+        if "mcp_tool" not in kinds:
+            return [Extension(kind=kind, name=name, source=UNKNOWN) for kind in kinds for name in names]
+        name, mark = names[0], self.client.mark
+        found = [Extension(kind="tool", name=name, source=UNKNOWN)]
+        if mark and not name.startswith(mark):
+            return found  # this program marks the tools of servers
+        known = starts_of(name, (server.name for server in self.gate.inventory.servers))
+        if not (mark and known):
+            found.append(Extension(kind="mcp_tool", name=name, server=UNKNOWN))
+            known = (*known, *cuts_of(name))
+        return found + [Extension(kind="mcp_tool", name=item, server=server) for server, item in dict.fromkeys(known)]
+
+    def _hosted(self, entry: Entry, label: str) -> Owners:
+        """An item of a server that the provider calls: the configured server's only at that one's own address."""
+        item, server = Extension(kind="mcp_tool", name=entry.name, server=label), self.gate.inventory.server(label)
+        # A label alone is what the request says.
+        is_there = server is not None and entry.address != "" and server.facts.get("url") == entry.address
+        if is_there:
+            return (item,)
+        return (item, Extension(kind="mcp_tool", name=entry.name, server=UNKNOWN))
+
+    # ------------------------------------------------------------------------------------------ what may be seen
+
+    @property
+    def allows_everything(self) -> bool:
+        """Whether no rule, now, could hide anything that has a sound name."""
+        policies = self.gate.profile.policies
+        is_open = bool(policies) and all(p.default == "allow" and not p.rules for p in policies)
+        return is_open and self.gate.availability.is_available
+
+    def see(self, entries: Sequence[Entry]) -> list[bool]:
+        """Which of them the model may learn of; what is hidden is recorded."""
+        owners = [self.owners(entry) for entry in entries]
+        seen = {id(ext) for ext in self.gate.see([e for found in owners for e in found], session=self.session)}
+        return [all(id(ext) in seen for ext in found) for found in owners]
+
+    def sees(self, entry: Entry) -> bool:
+        """Whether the model may learn of it; nothing is recorded."""
+        return all(self.gate.is_visible(ext) for ext in self.owners(entry))
+
+    def sees_server(self, server: str) -> bool:
+        """Whether the model may learn of something that the server has; of one never heard of, of anything at all."""
+        items = [ext for ext in self.gate.inventory.extensions if ext.server == server]
+        items = items or [Extension(kind="mcp_tool", name="*", server=server)]
+        return any(self.gate.is_visible(ext) for ext in items)
+
+    # ------------------------------------------------------------------------------------------ what may be used
+
+    def reads_arguments(self, kinds: Iterable[str] = CALLABLE) -> bool:
+        """Whether some rule on these kinds looks at what a call is given."""
+        wanted = set(kinds)
+        return any(rule.when and wanted & rule.kinds for policy in self.gate.profile.policies for rule in policy.rules)
+
+    def use(self, entry: Entry, args: Mapping[str, Any], action: str = "call") -> str:
+        """Why it may not be used, for the model; empty when it may. Recorded once, unless rules change meanwhile."""
+        owners = sorted(self.owners(entry), key=lambda ext: self._strictness(ext, args), reverse=True)
+        for at, ext in enumerate(owners):
+            if at and self._strictness(ext, args)[0] == 0:
+                continue  # no stricter than what was just recorded
+            answer = self.gate.use(ext, args, action=action, session=self.session)
+            if not answer:
+                return answer.message
+        return ""
+
+    def _strictness(self, ext: Extension, args: Mapping[str, Any]) -> tuple[bool, int]:
+        decision = self.gate.decide(ext, args)
+        return (not decision.callable, STRICTNESS[decision.effect])
+
+    def refuse(self, entry: Entry, why: str) -> str:
+        """The recorded refusal, for the reason that the rules have, else for the door's own; its message."""
+        for ext in self.owners(entry):
+            decision = self.gate.decide(ext)
+            if decision.effect == "deny":
+                return self.gate.use(ext, session=self.session).message
+        ext = self.owners(entry)[0]
+        reason = f"'{{name}}' {why}."
+        return self.gate.refuse_item(ext, reason, session=self.session).message
+
+    def use_target(self, target: Target) -> str:
+        """Why what a call would run or open may not be used; empty when it may."""
+        if target.kinds != ("mcp_resource",):
+            return self.use(Entry(target.name, target.kinds), target.args, "open")
+        if target.name and target.server is not None:
+            return self.gate.read_uri(target.server, target.name, session=self.session).message
+        return self._use_listing(target)
+
+    def _use_listing(self, target: Target) -> str:
+        """A listing of resources shows whatever there is, so all of it must be visible."""
+        items = [ext for ext in self.gate.inventory.extensions if ext.server is not None and ext.kind == "mcp_resource"]
+        servers = [target.server] if target.server is not None else [s.name for s in self.gate.inventory.servers]
+        shown = [ext for ext in items if ext.server in servers]
+        shown += [Extension(kind="mcp_resource", name="*", server=server) for server in servers]
+        for ext in shown:
+            if not self.gate.is_visible(ext):
+                return self.gate.use(ext, action="list", session=self.session).message
+        return ""
+
+
+def _with_alias(ext: Extension, alias: str) -> Extension:
+    return replace(ext, facts={**ext.facts, "aliases": (*ext.facts.get("aliases", ()), alias)})
