@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from extgate.core.patterns import unclosed_bracket
@@ -12,6 +11,8 @@ from extgate.dialects.document import Document
 from extgate.dialects.node import Node
 from extgate.enforce.mcp.options import Limits, Options
 from extgate.errors import DialectError, DocumentError
+from extgate.gateway_callers import KEYS as CALLERS
+from extgate.gateway_callers import CallerSettings, read_callers
 from extgate.homes import CONFIG, Homes
 from extgate.workspace import Agent
 
@@ -26,12 +27,12 @@ _LIMITS = {"message_bytes": "message", "call_s": "call_s", "start_s": "start_s",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """The process: names that it may be addressed by, besides loopback's; the file with tokens, None without one."""
+    """The process: names that it may be addressed by, besides loopback's, and who may call."""
 
     options: Options = field(default_factory=Options)
     limits: Limits = field(default_factory=Limits)
     hosts: tuple[str, ...] = ()
-    tokens: Path | None = None
+    callers: CallerSettings = field(default_factory=CallerSettings)
 
 
 def read_gateway(homes: Homes) -> GatewaySettings:
@@ -40,15 +41,13 @@ def read_gateway(homes: Homes) -> GatewaySettings:
     if node is None:
         return GatewaySettings()
     where = str(homes.root / CONFIG)
-    _check(node, where, ("hosts", "tokens", "limits", *_READERS))
-    hosts, tokens = node.get("hosts"), node.get("tokens")
-    if tokens is not None and not isinstance(tokens.scalar, str):
-        raise _error(where, tokens, "gateway.tokens", "the path of a file")
+    _check(node, where, ("hosts", "limits", *CALLERS, *_READERS))
+    hosts = node.get("hosts")
     return GatewaySettings(
         options=_options(node, Options(), where),
         limits=_limits(node.get("limits"), where),
         hosts=_texts(hosts, where, "hosts") if hosts is not None else (),
-        tokens=homes.root / Path(str(tokens.scalar)).expanduser() if tokens is not None else None,
+        callers=read_callers(node, homes.root),
     )
 
 

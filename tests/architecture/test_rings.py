@@ -26,7 +26,9 @@ RING |= {
     "host": 3,
     "client_config": 3,
     "gateway": 3,
+    "gateway_callers": 3,
     "gateway_http": 3,
+    "gateway_reading": 3,
     "gateway_settings": 3,
     "agents": 3,
 }

@@ -15,7 +15,8 @@ import pytest
 from extgate.enforce.mcp.http_client import Events, Origin
 from extgate.enforce.mcp.options import Limits
 from extgate.errors import WorkspaceError
-from extgate.gateway_http import open_front, read_tokens, with_tokens
+from extgate.gateway_callers import CallerSettings, read_tokens
+from extgate.gateway_http import open_front
 from extgate.gateway_settings import GatewaySettings
 from tests.unit.gateway_world import World, run
 
@@ -315,7 +316,7 @@ def test_a_token_opens_the_doors_of_its_own_agents_only(tmp_path: Path) -> None:
         tokens = tmp_path / "tokens.json"
         tokens.write_text(json.dumps({"a": [TOKEN], "b": [OTHER]}))
         tokens.chmod(0o600)
-        async with served(world, GatewaySettings(tokens=tokens)) as web:
+        async with served(world, GatewaySettings(callers=CallerSettings(tokens=tokens))) as web:
             for said, status in ({}, 401), ({"authorization": f"Bearer {TOKEN}"}, 200), ({"authorization": TOKEN}, 401):
                 assert (await web.rpc("initialize", HELLO, **said)).status == status
             answer = await web.rpc("initialize", HELLO, agent="b", authorization=f"Bearer {TOKEN}")
@@ -334,7 +335,7 @@ def test_a_file_of_tokens_that_makes_no_sense_or_is_open_to_others_is_refused(tm
     with pytest.raises(WorkspaceError):
         read_tokens(tokens)
     tokens.write_text(json.dumps({"a": [TOKEN]}))
-    assert with_tokens(read_tokens(tokens))(f"Bearer {TOKEN}", "a") == ""
+    assert list(read_tokens(tokens).values()) == [frozenset({"a"})]
     tokens.chmod(0o640)
     with pytest.raises(WorkspaceError):
         read_tokens(tokens)

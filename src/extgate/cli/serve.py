@@ -26,8 +26,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 def command(root: str | None, host: str, port: int, trust: bool) -> None:
     """Serve every agent's gated MCP endpoint, http://HOST:PORT/agents/AGENT/mcp.
 
-    Other addresses than loopback need `gateway: {tokens: FILE}` in extgate.yaml. Ends on SIGTERM and Ctrl-C, after the
-    calls in flight. Exit: 1 when it cannot start.
+    Other addresses than loopback need `gateway: {tokens: FILE}` or `oauth` in extgate.yaml. Ends on SIGTERM and Ctrl-C,
+    after the calls in flight. Exit: 1 when it cannot start.
     """
     need()
     try:
@@ -64,7 +64,7 @@ async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
     from extgate.workspace import Workspace
 
     settings = read_gateway(Workspace.open(root).homes)
-    if host not in LOOPBACK and settings.tokens is None:
+    if host not in LOOPBACK and settings.callers.is_open:
         raise why_not_here(host)
     over = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

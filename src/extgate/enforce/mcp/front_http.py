@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import unquote, urlsplit
 
+from extgate.enforce.callers.callers import WELL_KNOWN, Callers
+from extgate.enforce.callers.verdict import Verdict
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import LEGACY, MODERN, is_modern
 from extgate.enforce.mcp.envelope import HEADER_MISMATCH, INVALID_REQUEST, REFUSED, Envelope, EnvelopeError
@@ -27,27 +29,22 @@ EVENTS = "text/event-stream"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "host", "origin", "authorization")
 
-Authenticate = Callable[[str, str], str]
-"""Why a caller may not be this agent, from the `Authorization` header and the agent's id; empty: it may."""
-
-
-def anybody(authorization: str, agent: str) -> str:
-    """Lets every caller be every agent: for loopback."""
-    return ""
+Then = Callable[[Request, str], None]
+"""What goes on with a request once its caller is known to be one of that agent's."""
 
 
 @dataclass(slots=True)
 class Front:
     """The routes. hosts: names under which the gateway may be addressed, and whose pages may address it.
 
-    sessions: by id, with the agent that each belongs to.
+    sessions: by id, with the agent and the caller that each belongs to.
     """
 
     hub: Hub
     hosts: frozenset[str] = LOOPBACK
-    authenticate: Authenticate = anybody
+    callers: Callers = field(default_factory=Callers)
     not_ready: Callable[[], str] = lambda: ""
-    sessions: dict[str, tuple[str, Session, Outbox]] = field(default_factory=dict)
+    sessions: dict[str, tuple[tuple[str, str], Session, Outbox]] = field(default_factory=dict)
     tasks: set[object] = field(default_factory=set)
     is_draining: bool = False
 
@@ -71,7 +68,10 @@ class Front:
             why = self.not_ready() or ("draining" if self.is_draining else "")
             request.answer(503 if why else 200, (why or "ok").encode() + b"\n", "text/plain")
         elif path.startswith("/agents/") and path.endswith("/mcp") and len(path) > 12:
-            self._agent(request, unquote(path[len("/agents/") : -len("/mcp")]))
+            self.admit(request, unquote(path[len("/agents/") : -len("/mcp")]), self._agent)
+        elif path.startswith(f"{WELL_KNOWN}/agents/") and path.endswith("/mcp") and self.callers.issuers:
+            agent = unquote(path[len(f"{WELL_KNOWN}/agents/") : -len("/mcp")])
+            request.answer(200, self.callers.metadata(agent), JSON, {"cache-control": "max-age=300"})
         else:
             request.answer(404)
 
@@ -84,11 +84,37 @@ class Front:
             return f"pages of `{origin[:100]}` may not call this gateway"
         return ""
 
+    # ------------------------------------------------------------------------------------------ who calls
+
+    def admit(self, request: Request, agent: str, then: Then) -> None:
+        """Goes on with a request whose caller may be the agent, and answers any other: at once, unless an issuer's keys
+        have to be fetched first."""
+        judged = self.callers.judge(request.headers, request.connection.peer, agent)
+        if isinstance(judged, Verdict):
+            self._admitted(request, agent, then, judged)
+        else:
+            self.hub.later(self._admit_later(request, agent, then, judged))
+
+    async def _admit_later(self, request: Request, agent: str, then: Then, judged: Awaitable[Verdict]) -> None:
+        try:
+            self._admitted(request, agent, then, await judged)
+        except Exception:  # a door's outermost function: nothing was let through
+            request.answer(500, json.error(b"null", json.INTERNAL, "the gateway failed"), JSON)
+
+    def _admitted(self, request: Request, agent: str, then: Then, verdict: Verdict) -> None:
+        if request.is_over:
+            return
+        if not verdict:
+            headers = {"www-authenticate": self.callers.challenge(verdict, agent)} if verdict.status != 503 else {}
+            request.answer(verdict.status, json.error(b"null", REFUSED, verdict.why), JSON, headers)
+            return
+        request.caller = verdict.caller
+        then(request, agent)
+
+    # ------------------------------------------------------------------------------------------ methods
+
     def _agent(self, request: Request, agent: str) -> None:
-        if why := self.authenticate(request.headers.get("authorization", ""), agent):
-            headers = {"www-authenticate": f'Bearer error="invalid_token", error_description="{why}"'}
-            request.answer(401, json.error(b"null", REFUSED, why), JSON, headers)
-        elif agent not in self.hub.doors:
+        if agent not in self.hub.doors:
             request.answer(404, json.error(b"null", REFUSED, f"no agent `{agent[:100]}`"), JSON)
         elif request.method == "POST":
             self._post(request, agent)
@@ -98,8 +124,6 @@ class Front:
             self._delete(request, agent)
         else:
             request.answer(405, headers={"allow": "GET, POST, DELETE"})
-
-    # ------------------------------------------------------------------------------------------ methods
 
     def _post(self, request: Request, agent: str) -> None:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
@@ -138,6 +162,9 @@ class Front:
         if not message.is_request:
             request.answer(202)
             self.hub.receive(session, message)
+        elif outbox.expects(message.key):  # its answer would go to one of two requests, and the other would wait
+            text = "a request with this id is in flight"
+            request.answer(200, json.error(message.id, INVALID_REQUEST, text), JSON)
         else:
             outbox.expect(message.key, request)
             self._receive(session, message)
@@ -154,7 +181,7 @@ class Front:
 
         def opened() -> None:
             if session.is_open:
-                self.sessions[name] = (agent, session, outbox)
+                self.sessions[name] = ((agent, request.caller), session, outbox)
                 outbox.headers = {"mcp-session-id": name}
             else:  # refused: the answer says why, and there is no session
                 self.hub.close(session)
@@ -212,9 +239,10 @@ class Front:
         if said is None:
             request.answer(400, json.error(id, INVALID_REQUEST, "no `Mcp-Session-Id`; send `initialize` first"), JSON)
             return None
-        owner, session, outbox = self.sessions.get(said, ("", None, None))
-        if session is None or outbox is None or owner != agent or session not in self.hub.clients:
-            self.sessions.pop(said, None) if owner == agent else None
+        whose = (agent, request.caller)
+        owner, session, outbox = self.sessions.get(said, (("", ""), None, None))
+        if session is None or outbox is None or owner != whose or session not in self.hub.clients:
+            self.sessions.pop(said, None) if owner == whose else None
             request.answer(404, json.error(id, INVALID_REQUEST, "no such session; send `initialize` again"), JSON)
             return None
         return session, outbox

@@ -29,7 +29,7 @@ REASONS = {
 class Request:
     """One request that has come whole. headers: lower case; twice: the names that came more than once.
 
-    on_gone: called when the client hangs up before the answer is complete.
+    on_gone: called when the client hangs up before the answer is complete. caller: who it was found to be from.
     """
 
     connection: Connection
@@ -42,6 +42,7 @@ class Request:
     is_stream: bool = False
     is_over: bool = False
     is_kept: bool = True
+    caller: str = ""
 
     def answer(self, status: int, body: bytes = b"", kind: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Answers whole."""
@@ -83,7 +84,7 @@ Handler = Callable[[Request], None]
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection; its requests are taken one after the other."""
+    """One client's connection; its requests are taken one after the other. peer: the address that it comes from."""
 
     transport: asyncio.Transport
 
@@ -96,10 +97,13 @@ class Connection(asyncio.Protocol):
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
         self._is_failed = False
+        self.peer = ""
         self.waits_since = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self.peer = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         if len(self._open) >= self._limits.connections:
             self._fail(503)
         self._open.add(self)
