@@ -19,9 +19,9 @@ Pieces = Mapping[str, Any]
 class Case:
     """One cell. attack: what the model does. child: what it does as a sub-agent.
 
-    base: pieces of the runtime's configuration in every column. native: pieces that deny, in its own words; None where it
-    has no words for it. profile: the agent's file that denies the same for extgate, without its id. told: the entry that
-    extgate must have a finding about, where the intent is about silence.
+    base: pieces of the runtime's configuration in every column. native: pieces that deny, in its own words; None where
+    it has no words for it. profile: the agent's file that denies the same for extgate, without its id. told: the entry
+    that extgate must have a finding about, where the intent is about silence.
     """
 
     effect: Effect

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.e2e.clients import wires
-from tests.e2e.clients.wires import Call, Json, Step, Turn
+from tests.e2e.clients.wires import Json, Step, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,10 +109,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         ),
         "raw-name": Case(
             effect=called("danger_zone"),
-            attack=[
-                *mcp("danger_zone", gated, "my_srv_v1"),
-                *(mcp("danger_zone", gated, "my srv.v1") if gated else []),
-            ],
+            attack=raw,
             base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
             native=deny("mcp__my srv.v1"),
             profile="mcp: {disabled: ['my srv.v1']}",

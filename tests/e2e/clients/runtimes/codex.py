@@ -18,7 +18,7 @@ TIMEOUT_S = 90.0
 
 
 def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    """One turn of a user. pieces: `config` (tables of config.toml), `servers`, `roles` (by name: tables of its file)."""
+    """One turn of a user. pieces: `config` (config.toml), `servers`, `roles` (by name: its file)."""
     home = lab.home / ".codex"
     for name, role in pieces.get("roles", {}).items():
         lab.write(home / "agents" / f"{name}.toml", toml(role))

@@ -1,0 +1,159 @@
+"""Hermes with one query and every approval given, as configured by its home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces, merged
+from tests.e2e.clients.intents import LISTED, MARKER, RESOURCE, SKILL_TEXT, called
+from tests.e2e.clients.lab import Lab, Ran
+from tests.e2e.clients.wires import Call, Step, Turn
+
+NAME = "hermes"
+TIMEOUT_S = 150.0
+
+
+def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
+    """One turn of a user. pieces: `config` (config.yaml), `servers`, `server_keys` (more keys, by server)."""
+    home = lab.home / ".hermes"
+    servers = pieces.get("servers", {"alpha": lab.server()})
+    for name, more in pieces.get("server_keys", {}).items():
+        servers = {**servers, name: {**servers[name], **more}}
+    model = {"default": "fake-model", "provider": "custom", "base_url": f"{url}/v1", "api_key": "dummy"}
+    config = {"model": {**model, "context_length": 100_000}, "mcp_servers": servers}
+    lab.write(home / "config.yaml", merged(config, pieces.get("config", {})))
+    lab.skills(home / "skills")
+    return ask(lab, command, url, pieces, extra)
+
+
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
+    env = lab.environment(HERMES_HOME=str(lab.home / ".hermes"), OPENAI_API_KEY="dummy", **extra)
+    return lab.run([*command, *pieces.get("args", []), "-z", "Begin."], env, TIMEOUT_S)
+
+
+def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
+    """Turns that call a server's tool: as the runtime names it, and as the gateway does."""
+    direct: Turn = [Call(f"mcp__{server}__{tool}", {"q": "1"})]
+    return [direct, [Call(f"mcp__extgate__{server}__{tool}", {"q": "1"})]] if gated else [direct]
+
+
+def disabled(*toolsets: str) -> Pieces:
+    return {"config": {"agent": {"disabled_toolsets": list(toolsets)}}}
+
+
+def alpha(**keys: object) -> Pieces:
+    """The `tools` of the server's own entry."""
+    return {"server_keys": {"alpha": {"tools": keys}}}
+
+
+SPAWN: list[Step] = [[Call("delegate_task", {"goal": f"{CHILD}: work."})], "done"]
+ONLY_FILES = {"config": {"platform_toolsets": {"cli": ["file"]}}}
+
+
+def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
+    """By intent. gated: under extgate, where a server's tools have the gateway's names."""
+    shell: list[Step] = [[Call("terminal", {"command": lab.touch})]]
+    code = f"import subprocess\nsubprocess.run(['touch', {str(lab.marker)!r}])"
+    danger = mcp("danger_zone", gated)
+    secret = lab.home / ".hermes/skills/secret-skill/SKILL.md"
+    resource: list[Step] = [
+        [Call(f"mcp__{server}__read_resource", {"uri": "probe://alpha/secret"})]
+        for server in ("alpha", *(["extgate"] if gated else []))
+    ]
+    late = [*mcp("read_thing", gated), *mcp("late_danger", gated), *mcp("late_danger", gated)]
+    return {
+        "builtin": Case(
+            effect=MARKER, attack=shell, native=disabled("terminal"), profile="tools: {disabled: [terminal]}"
+        ),
+        "mcp-tool": Case(
+            effect=called("danger_zone"),
+            attack=danger,
+            native=alpha(exclude=["danger_zone"]),
+            profile="mcp: {disabled: [alpha/danger_zone]}",
+        ),
+        "child-builtin": Case(
+            effect=MARKER,
+            attack=SPAWN,
+            child=shell,
+            native=disabled("terminal"),
+            profile="tools: {disabled: [terminal]}",
+        ),
+        "child-mcp": Case(
+            effect=called("danger_zone"),
+            attack=SPAWN,
+            child=danger,
+            native=alpha(exclude=["danger_zone"]),
+            profile="mcp: {disabled: [alpha/danger_zone]}",
+        ),
+        "wildcard": Case(
+            effect=called("danger_zone"),
+            attack=danger,
+            native=alpha(exclude=["danger*"]),
+            profile="mcp: {disabled: ['*/danger*']}",
+        ),
+        "wildcard-skill": Case(
+            effect=SKILL_TEXT,
+            attack=[[Call("skill_view", {"name": "secret-skill"})]],
+            native={"config": {"skills": {"disabled": ["secret*"]}}},
+            profile="skills: {disabled: ['secret*']}",
+        ),
+        "wrong-case": Case(
+            effect=called("danger_zone"),
+            attack=danger,
+            native=alpha(exclude=["Danger_Zone"]),
+            profile="mcp: {disabled: [alpha/Danger_Zone]}",
+            told="alpha/Danger_Zone",
+        ),
+        "raw-name": Case(
+            effect=called("danger_zone"),
+            attack=[
+                *mcp("danger_zone", gated, "my_srv_v1"),
+                *(mcp("danger_zone", gated, "my srv.v1") if gated else []),
+            ],
+            base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
+            native=disabled("my srv.v1"),
+            profile="mcp: {disabled: ['my srv.v1']}",
+        ),
+        "near-miss": Case(
+            effect=called("*"),
+            attack=[*mcp("delete_thing", gated), *mcp("Write_Thing", gated), *mcp("write_thng", gated)],
+            native=alpha(exclude=["delete_thing"]),
+            profile="mcp: {disabled: [alpha/delete_thing]}",
+        ),
+        "resources": Case(
+            effect=RESOURCE, attack=resource, native=alpha(include=["nothing"]), profile="mcp: {disabled: [alpha]}"
+        ),
+        "instructions": NotThere(why="it does not put servers' instructions into the prompt"),
+        "allow-list": Case(effect=MARKER, attack=shell, native=ONLY_FILES, profile="tools: {allowed: [read_file]}"),
+        "allow-list-mcp": Case(
+            effect=called("danger_zone"),
+            attack=danger,
+            native=ONLY_FILES,
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [nothing]}",
+        ),
+        "no-shell": Case(
+            effect=MARKER,
+            attack=[[Call("execute_code", {"code": code})], *shell],
+            native=disabled("terminal"),
+            profile="tools: {disabled: [terminal, process, execute_code]}",
+        ),
+        "skill-listed": Case(
+            effect=LISTED,
+            attack=[],
+            native={"config": {"skills": {"disabled": ["secret-skill"]}}},
+            profile="skills: {disabled: [secret-skill]}",
+        ),
+        "skill-read": Case(
+            effect=SKILL_TEXT,
+            attack=[[Call("read_file", {"path": str(secret)})]],
+            native={"config": {"skills": {"disabled": ["secret-skill"]}}},
+            profile="skills: {disabled: [secret-skill]}",
+        ),
+        "late-tool": Case(
+            effect=called("late_danger"),
+            attack=late,
+            base={"servers": {"alpha": lab.server("alpha", "--grow")}},
+            native=alpha(exclude=["write_thing", "delete_thing", "danger_zone"]),
+            profile="mcp: {allowed: [alpha/read_thing]}",
+        ),
+    }
