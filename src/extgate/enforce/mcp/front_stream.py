@@ -50,6 +50,10 @@ class Outbox:
         if not self.is_modern:
             request.on_gone = lambda: self._gone(stream)
 
+    def expects(self, key: Id | None) -> bool:
+        """Whether some request with this id waits for its answer."""
+        return key in self._by_key
+
     def listen(self, request: Request, last_event: str) -> bool:
         """Opens the client's own stream, or takes one up after the event that it had last; False for none such."""
         stream, after = self._own, -1
@@ -89,10 +93,17 @@ class Outbox:
         request = stream.request
         if request is not None and request.is_over:
             request = None
-        if request is not None and reply.is_last and not request.is_stream and _takes_json(request):
+        if request is not None and reply.is_last and not request.is_stream and self._wants_json(request):
             request.answer(_status(reply.data) if self.is_modern else 200, reply.data, "application/json", self.headers)
             return
         self._push(stream, request, reply)
+
+    def _wants_json(self, request: Request) -> bool:
+        """Whether a lone answer goes as JSON: unless a client names streams first, or takes nothing else."""
+        accepted = request.headers.get("accept", "")
+        if self.is_modern or accepted.find("json") < accepted.find("event-stream"):
+            return _takes_json(request)
+        return _takes_json(request) and "event-stream" not in accepted
 
     def _push(self, stream: _Stream, request: Request | None, reply: Reply) -> None:
         if request is not None and not request.is_stream:

@@ -211,7 +211,7 @@ class Hub:
         held, self._held = self._held, []
         why = self.record.settle() if self.record is not None else ""
         for client, call in held:
-            if call.session is None or call.session.in_flight.get(call.key or 0) is not call:
+            if call.session is None or call.key is None or call.session.in_flight.get(call.key) is not call:
                 continue  # cancelled meanwhile
             if why:
                 data = failure(call, f"refused: the record cannot be written ({why})")
