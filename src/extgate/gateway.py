@@ -177,6 +177,8 @@ class Gateway:
             self.settings = read_gateway(self.host.homes)
         except DialectError as error:
             self.say(str(error))
+            return
+        self.hub.quotas.configure(self.settings.limits.quotas)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from extgate.enforce.mcp.options import Limits, Options
 from extgate.errors import DialectError, DocumentError
 from extgate.gateway_callers import KEYS as CALLERS
 from extgate.gateway_callers import CallerSettings, read_callers
+from extgate.gateway_limits import read_limits
 from extgate.homes import CONFIG, Homes
 from extgate.workspace import Agent
 
@@ -22,7 +23,6 @@ _CHOICES = {
     "share": ("auto", "always", "never"),
     "unavailable": ("error", "empty"),
 }
-_LIMITS = {"message_bytes": "message", "call_s": "call_s", "start_s": "start_s", "idle_s": "idle_s", "page": "page"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def read_gateway(homes: Homes) -> GatewaySettings:
     hosts = node.get("hosts")
     return GatewaySettings(
         options=_options(node, Options(), where),
-        limits=_limits(node.get("limits"), where),
+        limits=read_limits(node.get("limits")),
         hosts=_texts(hosts, where, "hosts") if hosts is not None else (),
         callers=read_callers(node, homes.root),
     )
@@ -126,19 +126,6 @@ def _texts(node: Node, file: str, key: str) -> tuple[str, ...]:
     if not all(isinstance(e, str) and e.strip() and not unclosed_bracket(e) for e in entries):
         raise _error(file, node, f"gateway.{key}", "a list of texts")
     return tuple(str(entry).strip() for entry in entries)
-
-
-def _limits(node: Node | None, file: str) -> Limits:
-    if node is None:
-        return Limits()
-    given: dict[str, Any] = {}
-    for key, value in node.items.items():
-        number = value.scalar
-        is_number = isinstance(number, int | float) and not isinstance(number, bool) and 0 < number <= 2**31
-        if key not in _LIMITS or not is_number or (not key.endswith("_s") and not isinstance(number, int)):
-            raise _error(file, value, f"gateway.limits.{key}", f"a number for one of {', '.join(_LIMITS)}")
-        given[_LIMITS[key]] = number
-    return replace(Limits(), **given)
 
 
 def _error(file: str, node: Node, key: str, expected: str) -> DialectError:

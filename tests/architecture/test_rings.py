@@ -28,6 +28,7 @@ RING |= {
     "gateway": 3,
     "gateway_callers": 3,
     "gateway_http": 3,
+    "gateway_limits": 3,
     "gateway_reading": 3,
     "gateway_settings": 3,
     "agents": 3,

@@ -10,6 +10,7 @@ from extgate.core.extension import Extension
 from extgate.enforce.mcp.envelope import Envelope, Fields, Id, object_of
 
 if TYPE_CHECKING:
+    from extgate.enforce.mcp.quotas import Lease
     from extgate.enforce.mcp.session import Session
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -29,7 +30,8 @@ class Call:
 
     id: the client's, as it came; key: its value; token: the client's progress token as it came, or empty. is_modern:
     the client speaks 2026-07-28. ext: what was judged. done: takes a reply that no client waits for, None when there
-    will be none. headers: of the client's request, that go on to an HTTP server. sent_at: on the rim's clock.
+    will be none. headers: of the client's request, that go on to an HTTP server. sent_at: on the rim's clock. lease:
+    what it holds of its limits.
     """
 
     session: Session | None
@@ -44,6 +46,7 @@ class Call:
     done: Callable[[Envelope | None], None] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     sent_at: float = 0.0
+    lease: Lease | None = None
 
 
 @dataclass(frozen=True, slots=True)

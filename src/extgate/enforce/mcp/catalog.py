@@ -21,6 +21,9 @@ KIND = {"tools": "mcp_tool", "prompts": "mcp_prompt", "resources": "mcp_resource
 CHANGED = {"tools": "tools", "prompts": "prompts", "resources": "resources", "resourceTemplates": "resources"}
 """The word in `notifications/…/list_changed`, by list."""
 
+MAX_PAGES = 16
+"""Pages that are kept; more are put together anew."""
+
 Rows = Mapping[str, Mapping[str, Fields]]
 
 
@@ -55,6 +58,18 @@ class View:
     instructions: str
     capabilities: frozenset[str]
     reads_arguments: bool
+    pages: dict[tuple[str, int, int], bytes] = field(default_factory=dict, compare=False, repr=False)
+
+    def page(self, what: str, start: int, size: int) -> bytes:
+        """A part of a list, as a JSON array."""
+        key = (what, start, size)
+        found = self.pages.get(key)
+        if found is None:
+            found = b"[" + b",".join(self.lists[what][start : start + size]) + b"]"
+            if len(self.pages) >= MAX_PAGES:
+                self.pages.clear()
+            self.pages[key] = found
+        return found
 
     def resource(self, uri: str) -> tuple[Extension, ...]:
         """The visible resources that a URI could mean: those listed, else those whose template covers it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,7 +29,8 @@ class Judged:
 class Door:
     """What the sessions of one agent share. offers: what the servers say they have now.
 
-    why_not: why the agent has no policy at all; empty when it has one.
+    why_not: why the agent has no policy at all; empty when it has one. counts: judgements by server and whether they
+    let it pass; the server is empty where a name is nobody's.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class Door:
     ) -> None:
         self.gate, self.options, self._offers, self._why_not = gate, options, offers, why_not
         self._view: View | None = None
-        self._is_empty = False
+        self.counts: Counter[tuple[str, bool]] = Counter()
 
     @property
     def view(self) -> View:
@@ -73,12 +75,12 @@ class Door:
         args = value_of(arguments) if arguments is not None else None
         args = args if isinstance(args, dict) else {}
         if ext is None:
-            return _judged(self.gate.refuse_unknown(name, kind, args, action=action, session=session))
+            return self._judged(self.gate.refuse_unknown(name, kind, args, action=action, session=session))
         if arguments is not None and self.view.reads_arguments and self._is_twofold(bytes(arguments)):
             why = f"'{name}' is refused: its arguments can be read in two ways."
-            return _judged(self.gate.refuse_item(ext, why, args, action=action, session=session))
+            return self._judged(self.gate.refuse_item(ext, why, args, action=action, session=session))
         # Without rules on arguments their values decide nothing; the names are recorded all the same.
-        return _judged(self.gate.use(ext, args, action=action, session=session))
+        return self._judged(self.gate.use(ext, args, action=action, session=session))
 
     def judge_uri(self, uri: str, *, session: str) -> Judged:
         """Whether the resource that this URI means may be read, recorded. Several servers' is nobody's."""
@@ -86,13 +88,13 @@ class Door:
         if len(found) > 1:
             servers = " and ".join(sorted(show(ext.server or "") for ext in found))
             why = f"'{show(uri)[:200]}' is refused: {servers} both have it; let the profile deny all but one."
-            return _judged(self.gate.refuse_item(found[0], why, {"uri": uri}, action="read", session=session))
+            return self._judged(self.gate.refuse_item(found[0], why, {"uri": uri}, action="read", session=session))
         meant = found[0] if found else self.view.hidden_resource(uri)
         if meant is None:
             args = {"uri": uri}
-            return _judged(self.gate.refuse_unknown(uri, "mcp_resource", args, action="read", session=session))
-        answer = self.gate.read_uri(meant.server or "", uri, session=session)
-        return Judged(meant) if answer else Judged(None, answer.message)
+            return self._judged(self.gate.refuse_unknown(uri, "mcp_resource", args, action="read", session=session))
+        judged = self._judged(self.gate.read_uri(meant.server or "", uri, session=session))
+        return Judged(meant) if judged.ext else judged
 
     def may_hear_of(self, server: str, uri: str) -> bool:
         """Whether a client may be told that this resource changed; nothing is recorded."""
@@ -104,11 +106,12 @@ class Door:
         named = [ext for ext in self.view.templates if ext.name == uri]
         if len(named) != 1:
             return self.judge_uri(uri, session=session)
-        return _judged(self.gate.use(named[0], action="complete", session=session))
+        return self._judged(self.gate.use(named[0], action="complete", session=session))
 
     def _is_twofold(self, arguments: bytes) -> bool:
         return len(arguments) > MAX_TWIN_CHECK or has_twins(arguments)
 
-
-def _judged(answer: Answer) -> Judged:
-    return Judged(answer.decision.extension) if answer else Judged(None, answer.message)
+    def _judged(self, answer: Answer) -> Judged:
+        ext = answer.decision.extension
+        self.counts[(ext.server or "", bool(answer))] += 1
+        return Judged(ext) if answer else Judged(None, answer.message)

@@ -17,6 +17,8 @@ import httptools
 from extgate.enforce.mcp.options import Limits
 
 MAX_HEAD = 64 * 1024
+COPIED = 64 * 1024
+"""Shorter answers are put together and sent at once, longer ones part by part; in bytes."""
 REASONS = {
     200: "OK", 202: "Accepted", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
     404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout",
@@ -52,7 +54,7 @@ class Request:
         lines += [f"content-type: {kind}"] if kind else []
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         lines += [] if self.is_kept else ["connection: close"]
-        self.connection.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body)
+        self.connection.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n", body)
         self._finish()
 
     def stream(self, headers: Mapping[str, str]) -> None:
@@ -66,7 +68,7 @@ class Request:
     def push(self, data: bytes) -> None:
         """Sends a piece of the stream."""
         if not self.is_over:
-            self.connection.write(b"%x\r\n" % len(data) + data + b"\r\n")
+            self.connection.write(b"%x\r\n" % len(data), data, b"\r\n")
 
     def end(self) -> None:
         """Ends the stream."""
@@ -126,11 +128,15 @@ class Connection(asyncio.Protocol):
             cause = error.__context__
             self._fail(cause.status if isinstance(cause, _TooMuchError) else 400)
 
-    def write(self, data: bytes) -> None:
+    def write(self, *parts: bytes) -> None:
         """Sends bytes. A client that does not read what it asked for is cut off."""
         if self.transport.is_closing():
             return
-        self.transport.write(data)
+        if sum(map(len, parts)) < COPIED:
+            self.transport.write(b"".join(parts))
+        else:
+            for part in parts:
+                self.transport.write(part)
         if self.transport.get_write_buffer_size() > self._limits.unsent:
             self.transport.abort()
 

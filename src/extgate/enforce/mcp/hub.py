@@ -12,9 +12,11 @@ from extgate.enforce.mcp.call import Action, Ask, Call, Cancel, Reply, Return, S
 from extgate.enforce.mcp.catalog import Offer
 from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.envelope import Envelope
+from extgate.enforce.mcp.figures import Figures
 from extgate.enforce.mcp.link import failure
-from extgate.enforce.mcp.options import Limits
+from extgate.enforce.mcp.options import Limits, Quota
 from extgate.enforce.mcp.pipe import Target
+from extgate.enforce.mcp.quotas import Quotas, refused_text
 from extgate.enforce.mcp.reading import UpstreamError
 from extgate.enforce.mcp.record import Record
 from extgate.enforce.mcp.session import Session
@@ -57,6 +59,7 @@ class Hub:
         self.bases: dict[str, Upstream] = {}
         self.offers: tuple[Offer, ...] = ()
         self.record: Record | None = None
+        self.quotas, self.figures = Quotas(limits.call_s, limits.quotas), Figures()
         self._held: list[tuple[Client, Call]] = []
         self._modern: dict[str, Upstream] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -197,8 +200,55 @@ class Hub:
             else:
                 self._tell(client, action)
 
+    def finish(self, call: Call, data: bytes) -> None:
+        """Passes an answer on to the client that waits for it; nobody may."""
+        session, lease = call.session, call.lease
+        if session is None:
+            return
+        self.figures.took(call)
+        if lease is not None:
+            lease.leave()
+            if lease.result is not None and len(data) > lease.result[0]:
+                why = f"its answer has {len(data)} bytes, and {lease.result[1]} allows {lease.result[0]}"
+                data = failure(call, self._refused(call, why))
+        self.run(session, session.finish(call, data))
+
     def _ask(self, client: Client, call: Call) -> None:
-        """Sends a call on its way, once it stands in the record."""
+        """Sends a call on its way, once it is within its limits and stands in the record."""
+        found = self.quotas.of(client.session.door.gate.agent, call) if self.quotas.rows else ()
+        if found:
+            self._within(client, call, found)
+        else:
+            self._record(client, call)
+
+    def _within(self, client: Client, call: Call, found: tuple[Quota, ...]) -> None:
+        def then(why: str) -> None:
+            if call.key is None or client.session.in_flight.get(call.key) is not call:  # cancelled meanwhile
+                if call.lease is not None:
+                    call.lease.leave()
+            elif why:
+                self.finish(call, failure(call, self._refused(call, why)))
+            else:
+                self._record(client, call)
+
+        def late(why: str) -> None:
+            if call.key is not None and client.session.in_flight.get(call.key) is call:
+                self._cancel(client, call, b"")
+                self.finish(call, failure(call, self._refused(call, why)))
+
+        self.quotas.admit(client.session.door.gate.agent, call, found, late, then)
+
+    def _refused(self, call: Call, why: str) -> str:
+        """Records that a limit stands in a call's way; what the model reads."""
+        assert call.session is not None
+        assert call.ext is not None
+        text = refused_text(call.ext.name, why)
+        self.figures.limited += 1
+        arguments = json.value_of(call.params["arguments"]) if "arguments" in call.params else None
+        args = arguments if isinstance(arguments, dict) else {}
+        return call.session.door.gate.refuse_item(call.ext, text, args, action="limit", session=call.session.id).message
+
+    def _record(self, client: Client, call: Call) -> None:
         if self.record is None or not self.record.is_waiting:
             self._send(client, call)
             return
@@ -214,16 +264,14 @@ class Hub:
             if call.session is None or call.key is None or call.session.in_flight.get(call.key) is not call:
                 continue  # cancelled meanwhile
             if why:
-                data = failure(call, f"refused: the record cannot be written ({why})")
-                self.run(client.session, client.session.finish(call, data))
+                self.finish(call, failure(call, f"refused: the record cannot be written ({why})"))
             else:
                 self._send(client, call)
 
     def _send(self, client: Client, call: Call) -> None:
         upstream = self._upstream(client, call)
         if upstream is None:
-            data = failure(call, f"the server `{call.server}` is not configured")
-            self.run(client.session, client.session.finish(call, data))
+            self.finish(call, failure(call, f"the server `{call.server}` is not configured"))
         else:
             upstream.ask(call)
 
@@ -267,6 +315,8 @@ class Hub:
         return base if found is None or found.state == "failed" else found
 
     def _cancel(self, client: Client, call: Call, reason: bytes) -> None:
+        if call.lease is not None:
+            call.lease.leave()
         names = (client.owned.get(call.server), self.bases.get(call.server), self._modern.get(call.server))
         any(upstream.cancel(call, reason) for upstream in names if upstream is not None)
 

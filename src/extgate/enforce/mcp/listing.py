@@ -39,9 +39,9 @@ class Lists:
             text = "the cursor is not of this list as it is now; list it from the start"
             return [Reply(json.error(message.id, INVALID_PARAMS, text), message.key, is_last=True)]
         self._tell(view)
-        rows, end = view.lists[what], start + session.limits.page
-        body: dict[str, json.Value] = {what: b"[" + b",".join(rows[start:end]) + b"]"}
-        if end < len(rows):
+        end = start + session.limits.page
+        body: dict[str, json.Value] = {what: view.page(what, start, session.limits.page)}
+        if end < len(view.lists[what]):
             body["nextCursor"] = json.encode(f"{view.marks[what]}.{end}")
         if is_modern(message):
             body |= {"resultType": b'"complete"', "ttlMs": b"0", "cacheScope": b'"private"'}

@@ -40,11 +40,37 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A bound on the calls of agents to items; each agent is counted apart, its items together.
+
+    name: how messages name it. agents: patterns on ids. items: patterns on `server` and `server/item`. rate: calls a
+    second in the long run, `burst` of them at any time. at_once: calls in flight. arguments, result: bytes of one
+    call's parameters and answer. call_s: seconds until a call is cancelled. None: no such bound.
+    """
+
+    name: str
+    agents: tuple[str, ...] = ("*",)
+    items: tuple[str, ...] = ("*",)
+    rate: float | None = None
+    burst: int = 1
+    at_once: int | None = None
+    arguments: int | None = None
+    result: int | None = None
+    call_s: float | None = None
+
+    def holds_for(self, agent: str, server: str, item: str, uri: str) -> bool:
+        """Whether a call falls under it. A limit counts where any spelling matches, like a deny."""
+        names = (server, f"{server}/{item}", f"{server}/{uri}")
+        return match_any(agent, self.agents) and any(match_any(name, self.items) for name in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds on what anybody may make the gateway hold or wait for; sizes in bytes, times in seconds.
 
     message: one message of a client or server. unsent: what a slow reader leaves in a connection. page: items of one
     answer to a list. pages, items: of a server's list. in_flight: of one client's requests. idle_s: of a session.
+    quotas: bounds on agents' calls.
     """
 
     message: int = 16 * 1024 * 1024
@@ -61,3 +87,4 @@ class Limits:
     idle_s: float = 1800.0
     drain_s: float = 10.0
     grace_s: float = 2.0
+    quotas: tuple[Quota, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from extgate import __version__
+from extgate.core.extension import Extension
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import (
     LEGACY,
@@ -163,7 +164,9 @@ class Session:
             modern = {"resultType": "complete"} if is_modern(message) else {}
             body = {"content": [{"type": "text", "text": judged.message}], "isError": True, **modern}
             return self._reply(message, body)
-        return self._ask(message, judged.ext.server, {**message.params, "name": json.encode(judged.ext.name)})
+        return self._ask(
+            message, judged.ext.server, {**message.params, "name": json.encode(judged.ext.name)}, judged.ext
+        )
 
     def _get_prompt(self, message: Envelope) -> Actions:
         name = json.text_of(message.params.get("name"))
@@ -173,7 +176,9 @@ class Session:
         judged = self.door.judge("mcp_prompt", name, arguments, action="get", session=self.id)
         if judged.ext is None:
             return self._fail(message, INVALID_PARAMS, judged.message)
-        return self._ask(message, judged.ext.server, {**message.params, "name": json.encode(judged.ext.name)})
+        return self._ask(
+            message, judged.ext.server, {**message.params, "name": json.encode(judged.ext.name)}, judged.ext
+        )
 
     def _read(self, message: Envelope) -> Actions:
         uri = json.text_of(message.params.get("uri"))
@@ -189,7 +194,7 @@ class Session:
             if len(self.subscribed) >= self.limits.items:
                 return self._fail(message, REFUSED, f"more than {self.limits.items} subscriptions")
             self.subscribed[(server, uri)] = None
-        return self._ask(message, server, message.params)
+        return self._ask(message, server, message.params, judged.ext)
 
     def _unsubscribe(self, message: Envelope) -> Actions:
         """Nobody needs a permission to hear less; it goes to the server that was subscribed with."""
@@ -213,20 +218,20 @@ class Session:
             return self._fail(message, INVALID_PARAMS, "`ref` names neither a prompt nor a resource")
         if judged.ext is None:
             return self._fail(message, INVALID_PARAMS, judged.message)
-        return self._ask(message, judged.ext.server, {**message.params, "ref": json.write(ref)})
+        return self._ask(message, judged.ext.server, {**message.params, "ref": json.write(ref)}, judged.ext)
 
     def _listen(self, message: Envelope) -> Actions:
         return self.lists.listen(message)
 
     # ------------------------------------------------------------------------------------------ what it leads to
 
-    def _ask(self, message: Envelope, server: str | None, params: json.Fields) -> Actions:
+    def _ask(self, message: Envelope, server: str | None, params: json.Fields, ext: Extension | None = None) -> Actions:
         meta = json.object_of(params.get("_meta"))
         token = meta.get("progressToken")
         call = Call(
             session=self, server=server or "", method=message.method, params=params, id=message.id, key=message.key,
             token=bytes(token) if json.id_of(token) is not None and token is not None else b"",
-            is_modern=is_modern(message), headers=self.headers,
+            is_modern=is_modern(message), headers=self.headers, ext=ext,
         )  # fmt: skip
         assert message.key is not None
         self.in_flight[message.key] = call

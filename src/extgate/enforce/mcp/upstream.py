@@ -40,6 +40,9 @@ class Rim(Protocol):
 
     def run(self, session: Session, actions: list[Action]) -> None: ...
 
+    def finish(self, call: Call, data: bytes) -> None:
+        """A client's call has its answer."""
+
     def on_offer(self, upstream: Upstream) -> None:
         """Its state or its lists are others."""
 
@@ -365,7 +368,7 @@ class Upstream:
         if call.done is not None:
             call.done(answered.message)
         elif call.session is not None:
-            self.rim.run(call.session, call.session.finish(call, answered.data))
+            self.rim.finish(call, answered.data)
 
     def _asked(self, message: Envelope, about: Call | None) -> None:
         session = self.owner or (about.session if about else None)
