@@ -8,7 +8,7 @@ mark, too deep a nesting.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -152,41 +152,40 @@ class Edits:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._edits: list[tuple[int, int, bytes]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._edits)
+        self._drops: dict[int, tuple[Sequence[Span | Field], set[int]]] = {}
 
     def put(self, span: Span, new: bytes) -> None:
         """Puts other bytes in the place of these."""
         self._edits.append((span.start, span.end, new))
 
-    def drop(self, entries: Sequence[Span | Field], dropped: Collection[int]) -> None:
-        """Takes entries of one array or object out, each with a comma. entries: all of them, in order."""
-        kept = [at for at in range(len(entries)) if at not in dropped]
-        if len(kept) == len(entries):
-            return
-        if not kept:
-            self._cut(_begin(entries[0]), entries[-1].end)
-            return
-        for at in sorted(dropped):
-            if at > kept[-1]:  # the tail goes with the comma before it
-                self._cut(entries[kept[-1]].end, entries[-1].end)
-                break
-            self._cut(_begin(entries[at]), _begin(entries[at + 1]))
-
-    def _cut(self, start: int, end: int) -> None:
-        self._edits.append((start, end, b""))
+    def drop(self, entries: Sequence[Span | Field], dropped: Iterable[int]) -> None:
+        """Takes entries of one array or object out, each with a comma. entries: all of them, in order, each time."""
+        if wanted := set(dropped):
+            self._drops.setdefault(_begin(entries[0]), (entries, set()))[1].update(wanted)
 
     def applied(self) -> bytes:
         """The body with all edits; of two that overlap, the one that begins first or is larger."""
-        if not self._edits:
+        edits = [*self._edits, *(cut for drop in self._drops.values() for cut in _cuts(*drop))]
+        if not edits:
             return self.data
         parts, at = [], 0
-        for start, end, new in sorted(self._edits, key=lambda edit: (edit[0], -edit[1])):
+        for start, end, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
             if start >= at:
                 parts += [self.data[at:start], new]
                 at = end
         return b"".join((*parts, self.data[at:]))
+
+
+def _cuts(entries: Sequence[Span | Field], dropped: set[int]) -> Iterator[tuple[int, int, bytes]]:
+    kept = [at for at in range(len(entries)) if at not in dropped]
+    if not kept:
+        yield (_begin(entries[0]), entries[-1].end, b"")
+        return
+    for at in sorted(dropped):
+        if at > kept[-1]:  # the tail goes with the comma before it
+            yield (entries[kept[-1]].end, entries[-1].end, b"")
+            return
+        yield (_begin(entries[at]), _begin(entries[at + 1]), b"")
 
 
 def _begin(entry: Span | Field) -> int:

@@ -28,9 +28,13 @@ class Turn:
         self._offered: dict[Key, Entry] = {}
         self._reads_arguments = judge.reads_arguments()
 
-    def offer(self, entry: Entry) -> None:
-        """Notes that this was let through: its exact name may be called."""
-        self._offered.setdefault((entry.namespace, entry.name), entry)
+    def offer(self, entry: Entry, name: str, namespace: str = "") -> None:
+        """Notes that this was let through: it may be called by exactly this name."""
+        self._offered.setdefault((namespace, name), entry)
+
+    def names(self) -> frozenset[str]:
+        """Every name that was let through, outside of namespaces."""
+        return frozenset(name for namespace, name in self._offered if not namespace)
 
     def offered(self, name: str, namespace: str = "") -> Entry | None:
         """What was let through under exactly this name."""

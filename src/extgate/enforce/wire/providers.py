@@ -1,0 +1,8 @@
+"""The providers that the wire serves, one row each."""
+
+from __future__ import annotations
+
+from extgate.enforce.wire import anthropic
+from extgate.enforce.wire.provider import Provider
+
+PROVIDERS: dict[str, Provider] = {one.name: one for one in (anthropic.PROVIDER,)}
