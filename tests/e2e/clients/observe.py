@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tests.e2e.clients.cases import CHILD, Case, NotThere, merged
+from tests.e2e.clients.gated import finding_about
 from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.model import ScriptedModel
 
@@ -21,12 +22,16 @@ COLUMNS = ("control", "native", "open", "after")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One run. happened: the effect was there. requests: how often the model was asked. note: what went wrong."""
+    """One run. happened: the effect was there. requests: how often the model was asked. note: what went wrong.
+
+    told: the code of extgate's finding, where the intent is about silence.
+    """
 
     happened: bool
     requests: int
     code: int | None
     seconds: float
+    told: str = ""
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -54,8 +59,10 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
             seen = model.read
             if keep:
                 (keep / "requests.txt").write_text(seen)
+            happened = lab.happened(case.effect, seen)
             return Seen(
-                happened=lab.happened(case.effect, seen),
+                happened=happened,
+                told=finding_about(lab, case.told) if case.told and happened and column == "after" else "",
                 requests=len(model.requests),
                 code=ran.code,
                 seconds=round(time.monotonic() - started, 1),

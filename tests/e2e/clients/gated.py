@@ -1,0 +1,30 @@
+"""A lab's workspace, and putting a command-line runtime under it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tests.e2e.clients.lab import Lab
+
+
+def write_workspace(lab: Lab, profile: str, servers: Mapping[str, Any], runtime: str = "") -> None:
+    """The agent `probe` with this profile, over these servers and the two skills. runtime: whose tools there are."""
+    root = lab.workspace
+    lab.write(root / "agents" / "probe.yaml", f"id: probe\n{profile}\n")
+    said = f"runtime: {runtime}\n" if runtime else ""
+    lab.write(root / "extgate.yaml", f"{said}audit: audit.jsonl\n")
+    lab.write(root / ".mcp.json", json.dumps({"mcpServers": dict(servers)}))
+    lab.skills(root / "skills")
+
+
+EXTGATE = [sys.executable, "-m", "extgate.cli.main"]
+
+
+def finding_about(lab: Lab, entry: str) -> str:
+    """The code of a warning or error of `extgate check` that quotes this entry; the empty text for none."""
+    ran = lab.run([*EXTGATE, "-w", str(lab.workspace), "check", "--trust", "--json"], lab.environment(), 60)
+    rows = json.loads(ran.out)["findings"]
+    return next((row["code"] for row in rows if row["severity"] != "info" and f"`{entry}`" in row["message"]), "")
