@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tests.e2e.clients.lab import Lab
+from tests.e2e.clients.lab import Lab, Ran
 
 
 def write_workspace(lab: Lab, profile: str, servers: Mapping[str, Any], runtime: str = "") -> None:
@@ -20,6 +20,10 @@ def write_workspace(lab: Lab, profile: str, servers: Mapping[str, Any], runtime:
     lab.skills(root / "skills")
 
 
+WHOSE = {"gemini": "gemini-cli", "openai-agents": "", "pydantic-ai": ""} | {
+    name: name for name in ("claude-code", "codex", "opencode", "hermes", "deepagents")
+}
+"""The runtime of a driver, as `extgate.yaml` calls it."""
 EXTGATE = [sys.executable, "-m", "extgate.cli.main"]
 
 
@@ -28,3 +32,12 @@ def finding_about(lab: Lab, entry: str) -> str:
     ran = lab.run([*EXTGATE, "-w", str(lab.workspace), "check", "--trust", "--json"], lab.environment(), 60)
     rows = json.loads(ran.out)["findings"]
     return next((row["code"] for row in rows if row["severity"] != "info" and f"`{entry}`" in row["message"]), "")
+
+
+def apply(lab: Lab, runtime: str) -> Ran:
+    """Puts the lab's project under the agent: `extgate trust`, then `extgate apply`."""
+    for words in (["trust", "--yes"], ["apply", runtime, "probe", "--project", str(lab.project)]):
+        ran = lab.run([*EXTGATE, "-w", str(lab.workspace), *words], lab.environment(), 60)
+        if ran.code != 0:
+            return ran
+    return ran

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tests.e2e.clients.cases import CHILD, Case, NotThere, merged
-from tests.e2e.clients.gated import finding_about
+from tests.e2e.clients.gated import WHOSE, apply, finding_about, write_workspace
 from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.model import ScriptedModel
 
@@ -71,8 +71,17 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
 
 
 def _run(driver: ModuleType, lab: Lab, command: Sequence[str], model: ScriptedModel, case: Case, column: str) -> Ran:
-    if column in ("open", "after"):
+    pieces = {"servers": {"alpha": lab.server()}, **case.base}
+    if column == "native":
+        pieces = merged(pieces, case.native or {})
+    driver.configure(lab, model.url, pieces)
+    is_gated = column in ("open", "after")
+    if is_gated:
         profile = case.profile if column == "after" else ""
-        return driver.run_gated(lab, command, model.url, case.base, profile)
-    pieces: Mapping[str, Any] = merged(case.base, case.native or {}) if column == "native" else case.base
-    return driver.run(lab, command, model.url, pieces, {})
+        write_workspace(lab, profile, pieces["servers"], WHOSE.get(driver.NAME, ""))
+        if not driver.IS_HOST:
+            applied = apply(lab, driver.NAME)
+            if applied.code != 0:
+                return applied
+    ran: Ran = driver.ask(lab, command, model.url, pieces, is_gated)
+    return ran

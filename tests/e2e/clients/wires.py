@@ -240,3 +240,20 @@ ANSWERS: dict[str, Callable[[Turn, str], tuple[Json, Iterator[str]]]] = {
     "responses": _responses,
     "gemini": _gemini,
 }
+
+
+def whatever_is_offered(name: str, part: str) -> Step:
+    """A turn that calls each offered tool whose name holds this part; the part itself where there is none.
+
+    A name that extgate has to make unique ends in a digest, which nobody knows before.
+    """
+
+    def turn(body: Json) -> Turn:
+        found = [one for one in offered(name, body) if part in one]
+        calls = []
+        for one in found or [part]:
+            space, _, tool = one.rpartition(".") if name == "responses" else ("", "", one)
+            calls.append(Call(tool, {"q": "1"}, namespace=space))
+        return calls
+
+    return turn

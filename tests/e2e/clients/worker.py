@@ -54,7 +54,7 @@ def play(
         "url": url,
         "project": str(lab.project),
         "workspace": str(lab.workspace),
-        "servers": pieces.get("servers", {"alpha": lab.server()}),
+        "servers": pieces["servers"],
         "pieces": {k: v for k, v in pieces.items() if k != "servers"},
         "is_gated": is_gated,
         "number": next(_NUMBERS),

@@ -7,25 +7,26 @@ from collections.abc import Mapping, Sequence
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces
 from tests.e2e.clients.intents import INSTRUCTIONS, LISTED, MARKER, RESOURCE, SKILL_TEXT, called
 from tests.e2e.clients.lab import Lab, Ran
-from tests.e2e.clients.wires import Call, Step, Turn
+from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "claude-code"
 TIMEOUT_S = 90.0
+IS_HOST = False
 LEAD = {"agents": {"lead": {"description": "Leads.", "body": "You lead."}}, "args": ["--agent", "lead"]}
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    """One turn of a user. pieces: `settings`, `servers`, `agents` (by name: header fields and `body`), `args`."""
-    lab.write(".mcp.json", {"mcpServers": pieces.get("servers", {"alpha": lab.server()})})
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
+    """Its files. pieces: `settings`, `servers`, `agents` (by name: header fields and `body`), `args`."""
+    lab.write(".mcp.json", {"mcpServers": pieces["servers"]})
     lab.write(".claude/settings.json", pieces.get("settings", {}))
     lab.skills(".claude/skills")
     for name, fields in pieces.get("agents", {}).items():
         head = "\n".join(f"{k}: {v}" for k, v in {"name": name, **fields}.items() if k != "body")
         lab.write(f".claude/agents/{name}.md", f"---\n{head}\n---\n{fields['body']}\n")
-    return ask(lab, command, url, pieces, extra)
 
 
-def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
     env = lab.environment(
         ANTHROPIC_BASE_URL=url,
         ANTHROPIC_API_KEY="sk-ant-dummy",
@@ -35,7 +36,6 @@ def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mappi
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         IS_SANDBOX="1",
         ENABLE_TOOL_SEARCH="false",
-        **extra,
     )
     head = [*command, "-p", "Begin.", "--output-format", "json", "--dangerously-skip-permissions"]
     return lab.run([*head, *pieces.get("args", [])], env, TIMEOUT_S)
@@ -65,8 +65,8 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         for server in ("alpha", *(["extgate"] if gated else []))
     ]
     secret = lab.project / ".claude/skills/secret-skill/SKILL.md"
-    raw = [*mcp("danger_zone", gated, "my_srv_v1"), *(mcp("danger_zone", gated, "my srv.v1") if gated else [])]
-    late = [*mcp("read_thing", gated), *mcp("late_danger", gated), *mcp("late_danger", gated)]
+    raw = [*mcp("danger_zone", gated, "my_srv_v1"), whatever_is_offered("anthropic", "danger_zone")]
+    late = [*mcp("read_thing", gated), *mcp("late_danger", gated) * 4]
     return {
         "builtin": Case(effect=MARKER, attack=shell, native=deny("Bash"), profile="tools: {disabled: [Bash]}"),
         "mcp-tool": Case(

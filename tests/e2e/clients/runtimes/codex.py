@@ -15,20 +15,20 @@ from tests.e2e.clients.wires import Call, Json, Step, Turn
 
 NAME = "codex"
 TIMEOUT_S = 90.0
+IS_HOST = False
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    """One turn of a user. pieces: `config` (config.toml), `servers`, `roles` (by name: its file)."""
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
+    """Its files. pieces: `config` (config.toml), `servers`, `roles` (by name: its file)."""
     home = lab.home / ".codex"
     for name, role in pieces.get("roles", {}).items():
         lab.write(home / "agents" / f"{name}.toml", toml(role))
     lab.skills(home / "skills")
-    servers = pieces.get("servers", {"alpha": lab.server()})
+    servers = pieces["servers"]
     config = pieces.get("config", {})
     for name, more in config.get("mcp_servers", {}).items():
         servers = {**servers, name: {**servers[name], **more}}
     lab.write(home / "config.toml", toml({**_config(url), **config, "mcp_servers": servers}))
-    return ask(lab, command, url, pieces, extra)
 
 
 def _config(url: str) -> dict[str, Any]:
@@ -42,8 +42,9 @@ def _config(url: str) -> dict[str, Any]:
     }
 
 
-def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    env = lab.environment(CODEX_HOME=str(lab.home / ".codex"), FAKE_KEY="dummy", **extra)
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
+    env = lab.environment(CODEX_HOME=str(lab.home / ".codex"), FAKE_KEY="dummy")
     flags = ["--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox"]
     return lab.run([*command, "exec", *flags, *pieces.get("args", []), "Begin."], env, TIMEOUT_S)
 

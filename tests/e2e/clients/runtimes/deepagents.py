@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from tests.e2e.clients import worker
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces
-from tests.e2e.clients.gated import write_workspace
 from tests.e2e.clients.intents import LISTED, MARKER, SKILL_TEXT, called
 from tests.e2e.clients.lab import Lab, Ran
-from tests.e2e.clients.wires import Call, Step, Turn
+from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "deepagents"
 TIMEOUT_S = 60.0
+IS_HOST = True
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
     lab.skills("skills")
-    return worker.play(NAME, lab, command, url, pieces, False, TIMEOUT_S)
 
 
-def run_gated(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, profile: str) -> Ran:
-    write_workspace(lab, profile, pieces.get("servers", {"alpha": lab.server()}), "deepagents")
-    return worker.play(NAME, lab, command, url, pieces, True, TIMEOUT_S)
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
+    return worker.play(NAME, lab, command, url, pieces, gated, TIMEOUT_S)
 
 
 def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
@@ -78,7 +77,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         ),
         "raw-name": Case(
             effect=called("danger_zone"),
-            attack=mcp("danger_zone", gated, "my_srv_v1"),
+            attack=[*mcp("danger_zone", gated), whatever_is_offered("chat", "danger_zone")],
             base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
             native=None,
             profile="mcp: {disabled: ['my srv.v1']}",

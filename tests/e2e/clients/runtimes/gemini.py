@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces, merged
 from tests.e2e.clients.intents import INSTRUCTIONS, LISTED, MARKER, RESOURCE, SKILL_TEXT, called
 from tests.e2e.clients.lab import Lab, Ran
-from tests.e2e.clients.wires import Call, Step, Turn
+from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "gemini"
 TIMEOUT_S = 150.0
+IS_HOST = False
 QUIET = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
@@ -19,26 +20,25 @@ QUIET = {
 }
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    """One turn of a user. pieces: `settings`, `servers`, `server_keys` (more keys, by server), `agents` (texts)."""
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
+    """Its files. pieces: `settings`, `servers`, `server_keys` (more keys, by server), `agents` (texts)."""
     home = lab.home / ".gemini"
-    servers = pieces.get("servers", {"alpha": lab.server()})
+    servers = pieces["servers"]
     for name, more in pieces.get("server_keys", {}).items():
         servers = {**servers, name: {**servers[name], **more}}
     lab.write(home / "settings.json", merged(QUIET, {**pieces.get("settings", {}), "mcpServers": servers}))
     lab.skills(".gemini/skills")
     for name, text in pieces.get("agents", {}).items():
         lab.write(home / "agents" / f"{name}.md", text)
-    return ask(lab, command, url, pieces, extra)
 
 
-def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
     env = lab.environment(
         GOOGLE_GEMINI_BASE_URL=url,
         GEMINI_API_KEY="dummy",
         GEMINI_TELEMETRY_ENABLED="false",
         GEMINI_SANDBOX="false",
-        **extra,
     )
     flags = ["--skip-trust", "-y", "-m", "gemini-2.5-pro", "-o", "json", "-p", "Begin."]
     return lab.run([*command, *flags], env, TIMEOUT_S)
@@ -70,7 +70,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         for uri in ("probe://alpha/secret", "alpha:probe://alpha/secret", "extgate:probe://alpha/secret")
     ]
     secret = lab.project / ".gemini/skills/secret-skill/SKILL.md"
-    late = [*mcp("read_thing", gated), *mcp("late_danger", gated), *mcp("late_danger", gated)]
+    late = [*mcp("read_thing", gated), *mcp("late_danger", gated) * 4]
     return {
         "builtin": Case(effect=MARKER, attack=shell, native=NO_SHELL, profile="tools: {disabled: [run_shell_command]}"),
         "mcp-tool": Case(
@@ -116,10 +116,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         ),
         "raw-name": Case(
             effect=called("danger_zone"),
-            attack=[
-                *mcp("danger_zone", gated, "my_srv.v1"),
-                *(mcp("danger_zone", gated, "my_srv_v1") if gated else []),
-            ],
+            attack=[*mcp("danger_zone", gated, "my_srv.v1"), whatever_is_offered("gemini", "danger_zone")],
             base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
             native={"settings": {"mcp": {"excluded": ["my srv.v1"]}}},
             profile="mcp: {disabled: ['my srv.v1']}",

@@ -7,27 +7,28 @@ from collections.abc import Mapping, Sequence
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces, merged
 from tests.e2e.clients.intents import LISTED, MARKER, RESOURCE, SKILL_TEXT, called
 from tests.e2e.clients.lab import Lab, Ran
-from tests.e2e.clients.wires import Call, Step, Turn
+from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "hermes"
 TIMEOUT_S = 150.0
+IS_HOST = False
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    """One turn of a user. pieces: `config` (config.yaml), `servers`, `server_keys` (more keys, by server)."""
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
+    """Its files. pieces: `config` (config.yaml), `servers`, `server_keys` (more keys, by server)."""
     home = lab.home / ".hermes"
-    servers = pieces.get("servers", {"alpha": lab.server()})
+    servers = pieces["servers"]
     for name, more in pieces.get("server_keys", {}).items():
         servers = {**servers, name: {**servers[name], **more}}
     model = {"default": "fake-model", "provider": "custom", "base_url": f"{url}/v1", "api_key": "dummy"}
     config = {"model": {**model, "context_length": 100_000}, "mcp_servers": servers}
     lab.write(home / "config.yaml", merged(config, pieces.get("config", {})))
     lab.skills(home / "skills")
-    return ask(lab, command, url, pieces, extra)
 
 
-def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    env = lab.environment(HERMES_HOME=str(lab.home / ".hermes"), OPENAI_API_KEY="dummy", **extra)
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
+    env = lab.environment(HERMES_HOME=str(lab.home / ".hermes"), OPENAI_API_KEY="dummy")
     return lab.run([*command, *pieces.get("args", []), "-z", "Begin."], env, TIMEOUT_S)
 
 
@@ -60,7 +61,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         [Call(f"mcp__{server}__read_resource", {"uri": "probe://alpha/secret"})]
         for server in ("alpha", *(["extgate"] if gated else []))
     ]
-    late = [*mcp("read_thing", gated), *mcp("late_danger", gated), *mcp("late_danger", gated)]
+    late = [*mcp("read_thing", gated), *mcp("late_danger", gated) * 4]
     return {
         "builtin": Case(
             effect=MARKER, attack=shell, native=disabled("terminal"), profile="tools: {disabled: [terminal]}"
@@ -106,10 +107,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         ),
         "raw-name": Case(
             effect=called("danger_zone"),
-            attack=[
-                *mcp("danger_zone", gated, "my_srv_v1"),
-                *(mcp("danger_zone", gated, "my srv.v1") if gated else []),
-            ],
+            attack=[*mcp("danger_zone", gated, "my_srv_v1"), whatever_is_offered("chat", "danger_zone")],
             base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
             native=disabled("my srv.v1"),
             profile="mcp: {disabled: ['my srv.v1']}",

@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 
 from tests.e2e.clients import worker
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces
-from tests.e2e.clients.gated import write_workspace
 from tests.e2e.clients.intents import MARKER, called
 from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step
 
 NAME = "openai-agents"
 TIMEOUT_S = 60.0
+IS_HOST = True
 NO_SKILLS = NotThere(why="the framework has no skills")
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    return worker.play(NAME, lab, command, url, pieces, False, TIMEOUT_S)
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
+    """It has none: its configuration is the program."""
 
 
-def run_gated(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, profile: str) -> Ran:
-    write_workspace(lab, profile, pieces.get("servers", {"alpha": lab.server()}))
-    return worker.play(NAME, lab, command, url, pieces, True, TIMEOUT_S)
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
+    return worker.play(NAME, lab, command, url, pieces, gated, TIMEOUT_S)
 
 
 def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
@@ -106,7 +106,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         "skill-read": NO_SKILLS,
         "late-tool": Case(
             effect=called("late_danger"),
-            attack=[[Call("read_thing", {"q": "1"})], [Call("late_danger", {"q": "1"})], [Call("late_danger", {})]],
+            attack=[[Call("read_thing", {"q": "1"})], *[[Call("late_danger", {"q": "1"})]] * 2],
             base={"servers": {"alpha": lab.server("alpha", "--grow")}},
             native={"blocked": ["write_thing", "delete_thing", "danger_zone"]},
             profile="mcp: {allowed: [alpha/read_thing]}",

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from tests.e2e.clients.cases import CHILD, Case, NotThere, Pieces, merged
 from tests.e2e.clients.intents import INSTRUCTIONS, LISTED, MARKER, RESOURCE, SKILL_TEXT, called
 from tests.e2e.clients.lab import Lab, Ran
-from tests.e2e.clients.wires import Call, Step, Turn
+from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "opencode"
 TIMEOUT_S = 150.0
+IS_HOST = False
 
 
-def run(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
-    """One turn of a user. pieces: `config` (opencode.json), `servers`, `args`."""
-    servers = pieces.get("servers", {"alpha": lab.server()})
+def configure(lab: Lab, url: str, pieces: Pieces) -> None:
+    """Its files. pieces: `config` (opencode.json), `servers`, `args`."""
+    servers = pieces["servers"]
     entries = {k: {"type": "local", "command": [v["command"], *v["args"]], "enabled": True} for k, v in servers.items()}
     lab.write("opencode.json", merged({**_config(url), "mcp": entries}, pieces.get("config", {})))
     lab.skills(lab.home / ".config/opencode/skill")
-    return ask(lab, command, url, pieces, extra)
 
 
 def _config(url: str) -> dict[str, object]:
@@ -38,9 +38,10 @@ def _config(url: str) -> dict[str, object]:
     }
 
 
-def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, extra: Mapping[str, str]) -> Ran:
+def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool) -> Ran:
+    """One turn of a user."""
     off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "CLAUDE_CODE")
-    env = lab.environment(**{f"OPENCODE_DISABLE_{name}": "1" for name in off}, **extra)
+    env = lab.environment(**{f"OPENCODE_DISABLE_{name}": "1" for name in off})
     return lab.run([*command, "run", "--format", "json", "--auto", *pieces.get("args", []), "Begin."], env, TIMEOUT_S)
 
 
@@ -76,7 +77,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         [Call("read_mcp_resource", {"server": server, "uri": "probe://alpha/secret"})]
         for server in ("alpha", *(["extgate"] if gated else []))
     ]
-    late = [*mcp("read_thing", gated), *mcp("late_danger", gated), *mcp("late_danger", gated)]
+    late = [*mcp("read_thing", gated), *mcp("late_danger", gated) * 4]
     return {
         "builtin": Case(
             effect=MARKER, attack=shell, native=permit({"bash": "deny"}), profile="tools: {disabled: [bash]}"
@@ -122,10 +123,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         ),
         "raw-name": Case(
             effect=called("danger_zone"),
-            attack=[
-                *mcp("danger_zone", gated, "my_srv_v1"),
-                *(mcp("danger_zone", gated, "my srv.v1") if gated else []),
-            ],
+            attack=[*mcp("danger_zone", gated, "my_srv_v1"), whatever_is_offered("chat", "danger_zone")],
             base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
             native=permit({"my srv.v1_*": "deny"}),
             profile="mcp: {disabled: ['my srv.v1']}",
