@@ -15,6 +15,7 @@ from extgate.errors import WorkspaceError
 from extgate.gateway import TICK_S, Gateway
 from extgate.gateway_callers import open_callers
 from extgate.gateway_settings import GatewaySettings
+from extgate.wire_settings import open_wire
 
 IDLE_S = 120.0
 """How long a connection may carry no request, or a part of one, in seconds."""
@@ -52,7 +53,8 @@ class Address:
     def serve(self, gateway: Gateway) -> None:
         """Opens the routes."""
         hosts = LOOPBACK | {name.lower() for name in self.settings.hosts} | {self.host}
-        self.front = Front(gateway.hub, hosts=frozenset(hosts), callers=self.callers)
+        self.front = front = Front(gateway.hub, hosts=frozenset(hosts), callers=self.callers)
+        front.wire = open_wire(gateway, lambda: front.callers.is_open)
 
     def drain(self) -> None:
         """Takes no new clients; calls in flight go on."""
@@ -74,6 +76,8 @@ async def open_front(settings: GatewaySettings, host: str, port: int) -> AsyncIt
     finally:
         ticking.cancel()
         address.listening.close()
+        if address.front is not None and address.front.wire is not None:
+            address.front.wire.close()
 
 
 async def _tick(address: Address) -> None:

@@ -15,10 +15,11 @@ from extgate.dialects.document import Document
 from extgate.dialects.node import Node
 from extgate.discover.builtins import builtin_tools, runtimes
 from extgate.enforce.wire.clients import CLIENTS, Client
-from extgate.enforce.wire.front import Upstream, WireSettings
+from extgate.enforce.wire.front import Upstream, Wire, WireSettings
 from extgate.enforce.wire.provider import Options
 from extgate.enforce.wire.providers import PROVIDERS
 from extgate.errors import DialectError, DocumentError
+from extgate.gateway import Gateway
 from extgate.gateway_reading import error, mapping, text, texts
 from extgate.homes import Homes
 from extgate.host import Host
@@ -116,6 +117,12 @@ def _with_tools(clients: Mapping[str, Client], names: tuple[str, ...]) -> Mappin
         return clients
     own = {name: Extension(kind="tool", name=name, source="native") for name in names}
     return {name: replace(client, builtins={**own, **client.builtins}) for name, client in clients.items()}
+
+
+def open_wire(gateway: Gateway, is_open: Callable[[], bool]) -> Wire:
+    """The wire of a gateway's agents. is_open: whether nobody has to prove who calls. Raises DialectError."""
+    settings_of = WireBook(gateway.host, gateway.say).of
+    return Wire(gateway.hub.doors, settings_of, is_open=is_open, limit=gateway.settings.limits.message)
 
 
 class WireBook:

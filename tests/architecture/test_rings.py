@@ -32,6 +32,7 @@ RING |= {
     "gateway_reading": 3,
     "gateway_settings": 3,
     "agents": 3,
+    "wire_settings": 3,
 }
 RING |= {"cli": 4, "web": 4}
 SIBLINGS = [{"dialects", "analysis", "audit"}, {"discover", "enforce"}, {"cli", "web"}]

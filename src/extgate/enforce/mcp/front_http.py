@@ -23,6 +23,7 @@ from extgate.enforce.mcp.http_pipe import NAMED
 from extgate.enforce.mcp.http_server import Request, media_types
 from extgate.enforce.mcp.hub import Hub
 from extgate.enforce.mcp.session import Session
+from extgate.enforce.wire.front import MARK, Wire
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -47,6 +48,7 @@ class Front:
     sessions: dict[str, tuple[tuple[str, str], Session, Outbox]] = field(default_factory=dict)
     tasks: set[object] = field(default_factory=set)
     is_draining: bool = False
+    wire: Wire | None = None
 
     def handle(self, request: Request) -> None:
         """Answers one request; what goes wrong inside is an error for this client alone."""
@@ -69,6 +71,8 @@ class Front:
             request.answer(503 if why else 200, (why or "ok").encode() + b"\n", "text/plain")
         elif path.startswith("/agents/") and path.endswith("/mcp") and len(path) > 12:
             self.admit(request, unquote(path[len("/agents/") : -len("/mcp")]), self._agent)
+        elif path.startswith("/agents/") and MARK in path and self.wire is not None:
+            self.wire.take(request, self.admit)
         elif path.startswith(f"{WELL_KNOWN}/agents/") and path.endswith("/mcp") and self.callers.issuers:
             agent = unquote(path[len(f"{WELL_KNOWN}/agents/") : -len("/mcp")])
             request.answer(200, self.callers.metadata(agent), JSON, {"cache-control": "max-age=300"})

@@ -50,7 +50,7 @@ class Request:
         """Answers whole."""
         if self.is_over:
             return
-        lines = [f"HTTP/1.1 {status} {REASONS[status]}", f"content-length: {len(body)}"]
+        lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}", f"content-length: {len(body)}"]
         lines += [f"content-type: {kind}"] if kind else []
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         lines += [] if self.is_kept else ["connection: close"]

@@ -65,10 +65,16 @@ class _Job:
 
 
 class Wire:
-    """The wire of all agents. doors: those of the gateway, by agent. limit: longest request, in bytes."""
+    """The wire of all agents. doors: those of the gateway, by agent. is_open: whether nobody has to prove who calls.
+    limit: longest request, in bytes."""
 
     def __init__(
-        self, doors: Mapping[str, Door], settings_of: Callable[[str], WireSettings], *, is_open: bool, limit: int
+        self,
+        doors: Mapping[str, Door],
+        settings_of: Callable[[str], WireSettings],
+        *,
+        is_open: Callable[[], bool] = lambda: True,
+        limit: int = 16 * 1024 * 1024,
     ) -> None:
         self._doors, self._settings_of, self._is_open, self._limit = doors, settings_of, is_open, limit
         self._gates: dict[str, tuple[Gate, Gate, Memory]] = {}
@@ -93,7 +99,7 @@ class Wire:
             request.answer(400, provider.error(400, f"extgate: {what}"), JSON)
             return
         job = _Job(provider, slash + behind, query, dict(request.headers))
-        if not self._is_open:
+        if not self._is_open():
             self._show_proof(request, provider, agent)
         admit(request, agent, partial(self._admitted, job))
 
@@ -158,7 +164,7 @@ class Wire:
         said = settings.client or job.headers.get("x-extgate-client", "")
         client = client_of(settings.clients, said=said, agent=job.headers.get("user-agent", ""))
         turn = Turn(Judge(gate, client, memory=memory))
-        body = request.body
+        body = bytes(request.body)
         if route.api is not None:
             body = unpacked(body, job.headers.get("content-encoding", ""), self._limit)
             body = route.api.request(body, turn, settings.options)
