@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.antichain import shortest
 from extgate.analysis.budget import BudgetSpent, Meter
 from extgate.analysis.globs import Glob, everything
+from extgate.analysis.merging import merged
 from extgate.analysis.pile import Pile, broadest, narrowest
 
 Letters = tuple[int, ...]
@@ -22,6 +24,7 @@ Letters = tuple[int, ...]
 _POLISH = 20_000  # units spent at most on making one witness shorter
 _DEEPEST = 400  # conditions ruled out one after the other, before it is taken for too much work
 _NO_LIMIT = 1 << 30
+_TRIED = 300  # boxes that are asked for names before any search
 _FEW = 200  # globs up to which comparing each with each pays
 
 
@@ -202,7 +205,8 @@ class Search:
     def _instance(self, unions: Sequence[Sequence[Box]], best: Found | None) -> Found | None:
         """The shortest of a few names that each box itself suggests, where one of them is a witness."""
         indexed = [_Indexed(union, self.alphabet) for union in unions]
-        for box in {box: None for union in unions for box in union}:
+        boxes = {box: None for union in sorted(unions, key=len) for box in union}
+        for box in islice(boxes, _TRIED):
             if best and _least(box) >= best.length:
                 continue
             for words in self._suggested(box):
@@ -326,7 +330,9 @@ class Search:
         self.meter.spend(1 + len(pile.index) // 8)
         near = pile.meeting(inside[0]) if inside else list(pile.index.values())
         against = [*(pile.globs[at] for at in near), *outside]
-        against = list(broadest(against)) if len(against) <= _FEW else against
+        against = list(broadest((*against, *merged(against)))) if len(against) <= _FEW else against
+        if any(other.covers(glob) for glob in inside for other in against):
+            return None, True
         lengths = (text.min_length, text.max_length if guess is None else len(guess) - 1)
         part = self.meter if guess is None else self.meter.part(_POLISH)
         try:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from extgate.analysis.diff import AgentDiff, Changed, KindDiff, Side, required
-from extgate.analysis.hunt import Witness
 from extgate.analysis.policies import Outcome
+from extgate.analysis.witness import Witness
 from extgate.core.decide import Step
 from extgate.core.extension import Extension
 from extgate.core.require import Availability

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from extgate.analysis.diff import AgentDiff, Changed, KindDiff, required
-from extgate.analysis.hunt import Witness
+from extgate.analysis.witness import Witness
 from extgate.core.decide import Step
 from extgate.core.names import show, shown_name
 from extgate.core.policy import STRICTNESS, Effect

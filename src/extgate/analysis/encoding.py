@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.boxes import Box, Condition
@@ -27,6 +27,11 @@ class Encoder:
         self._optional = {text.name for text in shape.texts if text.is_optional}
         self._memo: dict[tuple[tuple[Facet, ...], str, bool], tuple[Box, ...]] = {}
         self._cells: dict[str, dict[int, int]] = {}
+        self._spelled: dict[str, list[int]] = {}
+        self._without: dict[tuple[tuple[str, str], ...], list[Condition]] = {}
+        self._absorbed: dict[Template, tuple[Box, ...]] = {}
+        self.work = 0
+        """Templates read so far."""
 
     def boxes(self, test: Test) -> tuple[Box, ...]:
         """Boxes that together hold what the test holds: any spelling of any of its facets matches."""
@@ -47,18 +52,26 @@ class Encoder:
     def _of_facet(self, reading: _Reading, facet: Facet) -> Iterator[Box]:
         is_replaced = self.shape.cuts.get(facet, False)
         always = Glob((), 1, self.alphabet.full)
-        for form in self.shape.forms.get(facet, ()):
+        for form in self._distinct(reading, facet):
             for box in self._of_form(reading, form):
                 yield (*box, Condition(LONG, always, is_not=True)) if is_replaced else box
         if facet in self.shape.cuts:
             for box in self._of_cuts(reading.glob, facet):
                 yield (*box, Condition(LONG, always)) if is_replaced else box
 
+    def _distinct(self, reading: _Reading, facet: Facet) -> Iterable[Form]:
+        """The facet's spellings without those that read the same here: most patterns hold nothing that is cleaned."""
+        found: dict[object, Form] = {}
+        for form in self.shape.forms.get(facet, ()):
+            parts = (part if isinstance(part, str) else (part.text, reading.cells(part.way)) for part in form.template)
+            found.setdefault((*parts, form.unless, form.template in self.shape.absorbing), form)
+        return found.values()
+
     def _of_cuts(self, glob: Glob, facet: Facet) -> Iterator[Box]:
         """Boxes for names that a runtime has cut. They begin as the whole name does, so far as the server goes."""
         length = min(_KEPT, (glob.loops & -glob.loops).bit_length() - 1 if glob.loops else len(glob.cells))
         begins = _Reading(Glob(glob.cells[:length], 1 << length, self.alphabet.full), self._mapped)
-        joined = (form for form in self.shape.forms[facet] if len(form.template) > 1)
+        joined = (form for form in self._distinct(begins, facet) if len(form.template) > 1)
         servers = {
             tuple(condition for condition in box if condition.text == "server")
             for form in joined
@@ -69,12 +82,19 @@ class Encoder:
                 yield (*box, Condition(cut, glob))
 
     def _letters(self, text: str) -> list[int]:
-        return [self.alphabet.bit.get(character, 0) for character in text]
+        found = self._spelled.get(text)
+        if found is None:
+            found = self._spelled[text] = [self.alphabet.bit.get(character, 0) for character in text]
+        return found
 
     # ------------------------------------------------------------------------------------------ one template
 
     def _of_form(self, reading: _Reading, form: Form) -> Iterator[Box]:
-        unless = [Condition(text, read_glob(pattern, self.alphabet), is_not=True) for text, pattern in form.unless]
+        self.work += 1
+        unless = self._without.get(form.unless)
+        if unless is None:
+            unless = [Condition(text, read_glob(pattern, self.alphabet), is_not=True) for text, pattern in form.unless]
+            self._without[form.unless] = unless
         for parts, more in self._variants(form.template):
             for spans in self._match(reading.glob, 0, parts):
                 read = (Condition(slot.text, reading.part(slot, start, stop)) for slot, start, stop in spans)
@@ -89,8 +109,10 @@ class Encoder:
             return
         first, rest = template[0], template[1:]
         assert isinstance(first, str)
-        begins = _Reading(Glob(self._letters(first), 1 << len(first), self.alphabet.full), self._mapped)
-        brought = largest(set(self._of_form(begins, Form(template=rest))))
+        if template not in self._absorbed:
+            begins = _Reading(Glob(self._letters(first), 1 << len(first), self.alphabet.full), self._mapped)
+            self._absorbed[template] = largest(set(self._of_form(begins, Form(template=rest))))
+        brought = self._absorbed[template]
         for box in brought:
             yield rest, box
         assert all(len(box) == 1 for box in brought)
@@ -150,13 +172,18 @@ class _Reading:
         self._cells: dict[str, tuple[int, ...]] = {}
         self._parts: dict[tuple[str, int, int], Glob] = {}
 
+    def cells(self, way: str) -> tuple[int, ...]:
+        """The glob's cells, as letters before they were cleaned in this way."""
+        if way not in self._cells:
+            self._cells[way] = tuple(self._mapped(way, cell) for cell in self.glob.cells)
+        return self._cells[way]
+
     def part(self, slot: Slot, start: int, stop: int) -> Glob:
+        """What a slot is read by between two states."""
         key = (slot.way, start, stop)
         if key not in self._parts:
-            if slot.way not in self._cells:
-                self._cells[slot.way] = tuple(self._mapped(slot.way, cell) for cell in self.glob.cells)
             loops = self.glob.loops >> start & (1 << (stop - start + 1)) - 1
-            self._parts[key] = Glob(self._cells[slot.way][start:stop], loops, self.glob.full)
+            self._parts[key] = Glob(self.cells(slot.way)[start:stop], loops, self.glob.full)
         return self._parts[key]
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.boxes import Box, Condition, Text, guesses
-from extgate.analysis.budget import Meter
+from extgate.analysis.budget import BudgetSpent, Meter
 from extgate.analysis.encoding import Encoder
 from extgate.analysis.entries import EntryIndex, glob_of, read_tests
 from extgate.analysis.globs import everything, read_glob
-from extgate.analysis.regions import Atom, Case
+from extgate.analysis.regions import Atom, Case, Formula
 from extgate.analysis.spellings import Shape, apart, family, letters_of, shapes
+from extgate.analysis.witness import Witness
+from extgate.core.decide import EntryMatcher
 from extgate.core.extension import KINDS
 from extgate.core.glob import tokens
 from extgate.core.policy import ArgTest, Entry, Profile, Rule
@@ -25,7 +27,7 @@ ARGUMENT, READING = "argument:", "reading:"
 PLAIN_URIS = (("item", "*[%.\\]*"),)
 """What is left out where URIs are wanted that can be written in one way only."""
 
-_MADE = 10  # units for one box that is made
+_MADE = 5  # units for one box that is made, and one spelling that is looked at for it
 _HEAD = 3  # letters at a pattern's beginning that tell which others are near
 
 
@@ -49,9 +51,12 @@ class Ground:
         read += [tokens(pattern) for test in when for pattern in (test.pattern, *test.also, *test.but)]
         self.alphabet = Alphabet(read, apart=apart, also=letters_of(kind) + "".join(names))
         self.readings: dict[str, ArgTest] = {}
+        self.answers: dict[tuple[Formula, Formula, bool], Witness | str | BudgetSpent] = {}
+        """By question: a witness, or none with what is in doubt, or that there was no answer."""
         self._encoders: dict[int, tuple[Shape, Encoder]] = {}
         self._indexes: dict[frozenset[Atom], EntryIndex] = {}
         self._boxes: dict[tuple[int, Entry], list[Box]] = {}
+        self._matchers: dict[frozenset[Atom], tuple[Sequence[Entry], EntryMatcher]] = {}
         self._heads: dict[Entry, tuple[int, ...]] = {}
 
     def encoder(self, shape: Shape) -> Encoder:
@@ -62,6 +67,13 @@ class Ground:
             entries = [entry for atom in atoms if not atom.when for entry in atom.entries or ()]
             self._indexes[atoms] = EntryIndex(entries, self.alphabet, self._kinds)
         return self._indexes[atoms]
+
+    def outside(self, case: Case) -> tuple[Sequence[Entry], EntryMatcher]:
+        """The entries that nothing of a case is in, and a look-up among them."""
+        if case.outside not in self._matchers:
+            entries = [entry for atom in case.outside for entry in atom.entries or ()]
+            self._matchers[case.outside] = (entries, EntryMatcher(entries))
+        return self._matchers[case.outside]
 
     def boxes(self, atom: Atom, shape: Shape, meter: Meter) -> list[Box]:
         """Boxes that together hold what the atom does; those made now cost the meter."""
@@ -101,18 +113,18 @@ class Ground:
         key = (id(shape), entry)
         if key not in self._boxes:
             encoder = self.encoder(shape)
+            before = encoder.work
             found = product(*(encoder.boxes(test) for test in entry.tests))
             boxes = [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
-            meter.spend(_MADE * len(boxes))
+            meter.spend(_MADE * (len(boxes) + encoder.work - before))
             self._boxes[key] = boxes
         return self._boxes[key]
 
     def near(self, case: Case) -> dict[Entry, None]:
         """Entries outside that by their first letters may hold something of the case; others may matter as well."""
-        inside = [self._head(entry) for atom in case.inside for entry in atom.entries or ()]
+        heads = Heads(self._head(entry) for atom in case.inside for entry in atom.entries or ())
         outside = (entry for atom in case.outside if not atom.when for entry in atom.entries or ())
-        heads = set(inside)
-        return {entry: None for entry in outside if any(_meet(self._head(entry), head) for head in heads)}
+        return {entry: None for entry in outside if heads.meet(self._head(entry))}
 
     def _head(self, entry: Entry) -> tuple[int, ...]:
         """What a name must begin with, in letters: of the entry's longest pattern, at most three."""
@@ -140,6 +152,28 @@ def _nested(given: dict[str, str]) -> dict[str, Any] | None:
             return None
         place[last] = text
     return found if isinstance(found, dict) else None
+
+
+class Heads:
+    """What names begin with: tells of another beginning whether one name can have both."""
+
+    def __init__(self, heads: Iterable[tuple[int, ...]]) -> None:
+        plain: set[tuple[int, ...]] = set()
+        self._odd: list[tuple[int, ...]] = []
+        for head in dict.fromkeys(heads):
+            if all(cell & (cell - 1) == 0 for cell in head):
+                plain.add(head)
+            else:
+                self._odd.append(head)
+        self._plain = plain
+        self._begun = {head[:size] for head in plain for size in range(len(head) + 1)}
+
+    def meet(self, head: tuple[int, ...]) -> bool:
+        if any(cell & (cell - 1) for cell in head):
+            return any(_meet(head, other) for other in (*self._plain, *self._odd))
+        if head in self._begun or any(head[:size] in self._plain for size in range(len(head))):
+            return True
+        return any(_meet(head, other) for other in self._odd)
 
 
 def _meet(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

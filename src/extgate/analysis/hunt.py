@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal
 
 from extgate.analysis.boxes import Found, Search, Words
-from extgate.analysis.budget import Meter
+from extgate.analysis.budget import BudgetSpent, Meter
+from extgate.analysis.entries import EntryIndex
 from extgate.analysis.ground import PLAIN_URIS, Ground, rules_for
-from extgate.analysis.regions import Atom, Case, both, cases, negated, region
+from extgate.analysis.regions import Case, Formula, both, cases, negated, region
 from extgate.analysis.spellings import Shape, shapes
 from extgate.analysis.suggest import suggestions
+from extgate.analysis.witness import Arguments, Direction, Witness
 from extgate.analysis.worlds import Values, World
 from extgate.core.decide import CompiledProfile, Verdict, holds, judge
 from extgate.core.extension import Extension
@@ -20,24 +21,12 @@ from extgate.core.names import Naming
 from extgate.core.patterns import matches
 from extgate.core.policy import STRICTNESS, Effect, Entry, Profile, Rule
 
-Direction = Literal["wider", "narrower"]
-Arguments = Mapping[str, Any]
-
 _SHORT = {"server": 20, "item": 30}
 """Names of at most so many characters are cut by no runtime."""
-_TRIED, _TRIAL = 600, 10  # things tried in one world before a search, and what each trial costs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """A thing that two profiles answer differently, and their answers. beside: what is installed with it where that
-    counts. arguments: of the call that tells them apart; None: the thing itself does."""
-
-    extension: Extension
-    before: Verdict
-    after: Verdict
-    beside: tuple[Extension, ...] = ()
-    arguments: Arguments | None = None
+_FEW, _ROUNDS = 50, 6
+"""Of so many entries outside or fewer all are brought in at once; of more only those that matter, until round six."""
+_TRIED, _TRIAL = 80, 20  # things tried in the plainest world before a search, and what each trial costs
+_SMALL = 2000  # entries that cost little to merge
 
 
 class Hunt:
@@ -56,20 +45,45 @@ class Hunt:
             for most in _steps(self.lenient, self.strict, rules):
                 there = region(self.lenient, self.kind, most, of_calls=of_calls)
                 here = region(self.strict, self.kind, most, of_calls=of_calls)
-                witness = self._hunt(cases(both(there, negated(here))), of_calls) if there != here else None
+                witness = self._solved(there, here, of_calls) if there != here else None
                 if witness:
                     return witness
         return None
+
+    def _solved(self, there: Formula, here: Formula, of_calls: bool) -> Witness | None:
+        """What lies `there` and not `here`; where another kind of the family had the same question, its answer."""
+        known = self.ground.answers.get((there, here, of_calls))
+        if isinstance(known, BudgetSpent):
+            raise known
+        if isinstance(known, Witness):
+            ext = replace(known.extension, kind=self.kind)
+            witness = self._differs(ext, known.beside, known.arguments)
+            if witness:
+                return witness
+        elif isinstance(known, str):
+            self.doubt = self.doubt or known
+            return None
+        before, self.doubt = self.doubt, ""
+        try:
+            witness = self._hunt(cases(both(there, negated(here))), of_calls)
+        except BudgetSpent as error:
+            self.ground.answers[there, here, of_calls] = error
+            raise
+        self.ground.answers[there, here, of_calls] = witness or self.doubt
+        self.doubt = before or self.doubt
+        return witness
 
     # ------------------------------------------------------------------------------------------ one formula
 
     def _hunt(self, found: Sequence[Case], of_calls: bool) -> Witness | None:
         """Cases of one formula, searched world by world."""
-        opened = [case for one in found if (case := self._opened(one)) is not None]
+        is_small = sum(len(atom.entries or ()) for case in found for atom in case.outside) <= _SMALL
+        opened = self._opened(found, EntryIndex.holds if is_small else EntryIndex.covers)
         places = _places(self.kind, opened) if opened else []
         witness = None if of_calls else self._suggested(opened, places)
         if witness:
             return witness
+        opened = opened if is_small else self._opened(opened, EntryIndex.holds)
         for world, shape in places:
             witness, is_sure = self._in_world(world, shape, opened, of_calls)
             if witness is None and not is_sure and shape.cuts:
@@ -80,25 +94,27 @@ class Hunt:
                 self.doubt = "they may differ, but no thing that could be made shows it"
         return None
 
-    def _opened(self, case: Case) -> Case | None:
-        """The case without entries that the lists outside hold anyway; None when nothing is left."""
-        index = self.ground.index(case.outside)
-        inside = set()
-        for atom in case.inside:
-            self.meter.spend(1 + len(atom.entries or ()))
-            if atom.entries is not None:
-                left = tuple(e for e in atom.entries if next(index.covering(e), None) is None)
-                if not left:
-                    return None
-                atom = replace(atom, entries=left)
-            inside.add(atom)
-        return Case(frozenset(inside), case.outside)
+    def _opened(self, found: Sequence[Case], is_held: Callable[[EntryIndex, Entry], bool]) -> list[Case]:
+        """The cases without entries that the lists outside hold anyway, and without those of which nothing is left."""
+        opened = []
+        for case in found:
+            index = self.ground.index(case.outside)
+            inside = []
+            for atom in case.inside:
+                self.meter.spend(1 + len(atom.entries or ()))
+                if atom.entries is not None:
+                    atom = replace(atom, entries=tuple(e for e in atom.entries if not is_held(index, e)))
+                inside.append(atom)
+            if all(atom.entries != () for atom in inside):
+                opened.append(Case(frozenset(inside), case.outside))
+        return opened
 
     def _suggested(self, opened: Sequence[Case], places: Sequence[tuple[World, Shape]]) -> Witness | None:
         """A witness among the things that the lists themselves speak of."""
-        entries = {entry: None for case in opened for atom in case.inside for entry in atom.entries or ()}
-        for world, shape in places:
-            for values in islice(suggestions(entries, shape, self.ground.alphabet), _TRIED):
+        atoms = sorted((atom for case in opened for atom in case.inside), key=lambda atom: len(atom.entries or ()))
+        entries = {entry: None for atom in atoms for entry in sorted(atom.entries or (), key=_size)}
+        for at, (world, shape) in enumerate(places):
+            for values in islice(suggestions(entries, shape, self.ground.alphabet), _TRIED if not at else _TRIED // 4):
                 self.meter.spend(_TRIAL)
                 witness = self._witness(world, values, of_calls=False) if _fits(world, values) else None
                 if witness:
@@ -127,13 +143,15 @@ class Hunt:
         fixed += [box for atom in case.outside if atom.when for box in ground.boxes(atom, shape, self.meter)]
         unions = [[encoder.name(text, name) for name in found] for text, found in world.one_of.items()]
         unions += [ground.boxes(atom, shape, self.meter) for atom in case.inside]
-        used = ground.near(case)
+        near = ground.near(case)
+        used = near if len(near) <= _FEW else {}
+        rounds = 0
 
         def accept(words: Words) -> bool:
             values = self._spelled(words)
             if self._witness(world, values, of_calls):
                 return True
-            missed = [entry for entry in _holding(world, values, case.outside) if entry not in used]
+            missed = self._missed(world, values, case, used)
             if missed:
                 raise _Missed(missed)
             return False
@@ -145,7 +163,20 @@ class Hunt:
             try:
                 return search.find(unions, best), not search.rejected
             except _Missed as error:
-                used |= dict.fromkeys(error.entries)
+                rounds += 1
+                used |= dict.fromkeys(error.entries) if rounds != _ROUNDS else near
+
+    def _missed(self, world: World, values: Values, case: Case, used: Container[Entry]) -> list[Entry]:
+        """An entry outside that holds the thing and was not looked at, or where there are several of them all."""
+        ext, beside = world.build(values)
+        facets = Naming((ext, *beside)).of(ext)
+        entries, matcher = self.ground.outside(case)
+        first = matcher.first(facets)
+        if first < 0 or entries[first] not in used:
+            return [entries[first]] if first >= 0 else []
+        self.meter.spend(len(entries))
+        left = (entry for entry in entries if entry not in used)
+        return [entry for entry in left if all(holds(test, facets) for test in entry.tests)]
 
     def _spelled(self, words: Words) -> Values:
         return {name: self.ground.alphabet.spell(word) for name, word in words.items()}
@@ -156,6 +187,9 @@ class Hunt:
         if of_calls and arguments is None:
             return None
         ext, beside = world.build(values)
+        return self._differs(ext, beside, arguments)
+
+    def _differs(self, ext: Extension, beside: tuple[Extension, ...], arguments: Arguments | None) -> Witness | None:
         naming = Naming((ext, *beside))
         before, after = (judge(side, naming, ext, arguments) for side in (self.before, self.after))
         gain = _rank(before) - _rank(after)
@@ -172,11 +206,8 @@ class _Missed(Exception):
         self.entries = entries
 
 
-def _holding(world: World, values: Values, atoms: Iterable[Atom]) -> list[Entry]:
-    ext, beside = world.build(values)
-    facets = Naming((ext, *beside)).of(ext)
-    entries = (entry for atom in atoms for entry in atom.entries or ())
-    return [entry for entry in entries if all(holds(test, facets) for test in entry.tests)]
+def _size(entry: Entry) -> int:
+    return sum(len(test.pattern) for test in entry.tests)
 
 
 def _fits(world: World, values: Values) -> bool:

@@ -12,8 +12,9 @@ from typing import Literal
 
 from extgate.analysis.budget import WORK, BudgetSpent, Meter
 from extgate.analysis.ground import Ground
-from extgate.analysis.hunt import Direction, Hunt, Witness
+from extgate.analysis.hunt import Hunt
 from extgate.analysis.spellings import family
+from extgate.analysis.witness import DIRECTIONS, Direction, Witness
 from extgate.core.extension import KINDS
 from extgate.core.policy import Profile
 
@@ -47,6 +48,8 @@ def differing(
 
 # ---------------------------------------------------------------------------------------------- all kinds
 
+_LEAST = 20  # the part of a budget that is left for each question, whatever others cost
+
 Verdicts = Literal["equal", "wider", "narrower", "both", "undecided"]
 
 
@@ -69,12 +72,18 @@ class Comparison:
 
 
 def compare(old: Profile, new: Profile, *, kinds: Iterable[str] = tuple(KINDS), budget: int = WORK) -> list[Comparison]:
-    """Each kind over all things that there could be. budget: units of work for one direction of one kind."""
+    """Each kind over all things that there could be.
+
+    budget: units of work for one direction of one kind. All together cost at most twice that, and a little for each.
+    """
     grounds: dict[str, Ground] = {}
-    found = []
+    left, found = 2 * budget, []
     for kind in kinds:
         ground = grounds.setdefault(family(kind), Ground(old, new, kind))
-        wider = differing(old, new, kind, "wider", budget=budget, ground=ground)
-        narrower = differing(old, new, kind, "narrower", budget=budget, ground=ground)
-        found.append(Comparison(kind=kind, wider=wider, narrower=narrower))
+        sides = []
+        for direction in DIRECTIONS:
+            most = max(min(budget, left), budget // _LEAST)
+            sides.append(differing(old, new, kind, direction, budget=most, ground=ground))
+            left -= sides[-1].spent
+        found.append(Comparison(kind=kind, wider=sides[0], narrower=sides[1]))
     return found

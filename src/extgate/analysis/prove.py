@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from extgate.analysis.budget import WORK
-from extgate.analysis.hunt import Witness
 from extgate.analysis.policies import Outcome, compare, differing
 from extgate.analysis.roads import State, reach_of
 from extgate.analysis.statements import Statement, Thing
+from extgate.analysis.witness import Witness
 from extgate.core.decide import Decision, holds
 from extgate.core.explain import Decider
 from extgate.core.extension import KINDS, Extension, Inventory

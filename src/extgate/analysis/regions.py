@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from extgate.analysis.budget import BudgetSpent
 from extgate.core.policy import STRICTNESS, ArgTest, Effect, Either, Entry, Policy, Profile, Rule
@@ -22,6 +22,14 @@ class Atom:
     entries: tuple[Entry, ...] | None = None
     when: tuple[ArgTest, ...] = ()
     in_doubt: bool = False
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        # Lists are long and looked up often.
+        object.__setattr__(self, "_hash", hash((self.entries, self.when, self.in_doubt)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,20 @@ _EACH = 24  # things tried for one entry in one world
 
 
 def suggestions(entries: Iterable[Entry], shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
-    """Texts of things that the entries speak of, the shortest entries first; with no entry, of anything."""
+    """Texts of things that the entries speak of, in their order; first, and with no entry, of anything."""
+    seen: set[frozenset[tuple[str, str]]] = set()
+    for values in _suggestions(entries, shape, alphabet):
+        key = frozenset(values.items())
+        if key not in seen:
+            seen.add(key)
+            yield values
+
+
+def _suggestions(entries: Iterable[Entry], shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
     fillers = [_filler(shape, letter, alphabet) for letter in dict.fromkeys((1, alphabet.fresh))]
     yield from fillers
-    for entry in sorted(entries, key=lambda entry: sum(len(test.pattern) for test in entry.tests)):
-        parts = [list(_readings(test, shape, alphabet)) for test in entry.tests]
+    for entry in entries:
+        parts = [_readings(test, shape, alphabet) for test in entry.tests]
         for chosen in islice(product(*parts), _EACH):
             values: dict[str, str] = {}
             if all(values.setdefault(name, word) == word for part in chosen for name, word in part.items()):
@@ -33,18 +42,17 @@ def _filler(shape: Shape, letter: int, alphabet: Alphabet) -> dict[str, str]:
     return {text.name: word if text.min_length else "" for text in shape.texts if not text.is_optional}
 
 
-def _readings(test: Test, shape: Shape, alphabet: Alphabet) -> Iterator[Values]:
-    """Texts whose spelling the test matches."""
+def _readings(test: Test, shape: Shape, alphabet: Alphabet) -> list[Values]:
+    """Texts whose spelling the test matches; then such where one of them alone is what it speaks of, as it may be."""
     glob = glob_of(test, alphabet)
-    if glob.is_empty:
-        return
     words = dict.fromkeys(alphabet.spell(letters) for letters in islice(guesses(glob, alphabet), 2))
-    for facet in test.facets:
-        for form in shape.forms.get(facet, ()):
-            for word in words:
-                read = _read(word, form.template)
-                if read is not None:
-                    yield read
+    templates = [form.template for facet in test.facets for form in shape.forms.get(facet, ())]
+    found: list[Values] = [
+        read for template in templates for word in words if (read := _read(word, template)) is not None
+    ]
+    slots = dict.fromkeys(part.text for t in templates for part in reversed(t) if isinstance(part, Slot) and len(t) > 1)
+    found += [{slot: word} for slot in slots for word in words if word]
+    return [] if glob.is_empty else found
 
 
 def _read(word: str, template: Template) -> dict[str, str] | None:
