@@ -31,10 +31,18 @@ RING |= {
     "gateway_limits": 3,
     "gateway_reading": 3,
     "gateway_settings": 3,
+    "gateway_state": 3,
     "agents": 3,
+    "applied": 3,
+    "hook_client": 3,
+    "hook_resident": 3,
+    "hook_session": 3,
+    "runtime_places": 3,
+    "runtime_view": 3,
+    "stamps": 3,
     "wire_settings": 3,
 }
-RING |= {"cli": 4, "web": 4}
+RING |= {"cli": 4, "web": 4, "start": 4}
 SIBLINGS = [{"dialects", "analysis", "audit"}, {"discover", "enforce"}, {"cli", "web"}]
 STDLIB_ONLY = ("core", "errors")
 

@@ -17,6 +17,8 @@ VERBS = (
     "serve",
     "mcp",
     "install",
+    "apply",
+    "hook",
     "chat",
     "audit",
     "reload",

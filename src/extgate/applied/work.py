@@ -1,0 +1,131 @@
+"""`apply` from end to end: look, plan, compare with what was written before, write, or take all of it back."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from extgate.applied.account import Account, Change, account_of, carry_out, changes
+from extgate.applied.plan import Ground, Plan, Scope
+from extgate.applied.runtimes import PLANS
+from extgate.core.names import show
+from extgate.errors import WorkspaceError
+from extgate.runtime_places import user_folder
+from extgate.runtime_view import RuntimeView
+from extgate.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is asked for. gateway: None: where the workspace names servers and the gateway can run.
+
+    trust: starts the servers that files ask for, to learn their tools. program: of the gateway's entry.
+    """
+
+    runtime: str
+    agent: str
+    root: Path
+    project: Path
+    scope: Scope = "project"
+    gateway: bool | None = None
+    trust: bool = False
+    program: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What would be done, or was. ground and plan: None when everything is taken back."""
+
+    account: Account
+    made: tuple[Change, ...]
+    ground: Ground | None = None
+    plan: Plan | None = None
+
+    @property
+    def changed(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.made if change.is_one)
+
+
+def prepared(wish: Wish, say: Callable[[str], None] = lambda line: None) -> Work:
+    """Everything that has to be written; nothing is written yet. Raises WorkspaceError."""
+    ground = ground_of(wish, say)
+    plan = PLANS[wish.runtime](ground)
+    account = account_of(wish.runtime, _place(wish))
+    return Work(account=account, made=tuple(changes(account, plan.files)), ground=ground, plan=plan)
+
+
+def undone(wish: Wish) -> Work:
+    """What has to be written to take everything back. Raises WorkspaceError when nothing was applied there."""
+    account = account_of(wish.runtime, _place(wish))
+    if not account.is_open:
+        raise WorkspaceError("nothing was applied here, so nothing is taken back", file=str(_place(wish)))
+    return Work(account=account, made=tuple(changes(account, ())))
+
+
+def carried_out(work: Work) -> None:
+    """Writes it. Raises OSError."""
+    with _alone(work.account.folder.parent):
+        if work.ground is None:
+            carry_out(work.account, work.made, None)
+        else:
+            view = work.ground.view
+            facts = {
+                "runtime": view.runtime,
+                "agent": work.ground.agent.id,
+                "scope": work.ground.scope,
+                "workspace": str(view.workspace.homes.root.absolute()),
+                "project": str(view.project.absolute()),
+            }
+            carry_out(work.account, work.made, facts)
+
+
+def ground_of(wish: Wish, say: Callable[[str], None] = lambda line: None) -> Ground:
+    """The agent laid out for the runtime. Raises WorkspaceError when it has no policy."""
+    workspace = Workspace.open(wish.root)
+    agent = workspace.agent(wish.agent)
+    if agent.policy is None:
+        told = "; ".join(show(error.message) for error in agent.errors)
+        raise WorkspaceError(f"`{show(agent.id)}` has no policy: {told}", file=agent.file)
+    if not wish.project.is_dir():
+        raise WorkspaceError("no such directory", file=str(wish.project), fix="pass one with --project DIR")
+    view = RuntimeView(workspace=workspace, runtime=wish.runtime, project=wish.project)
+    has_servers = bool(view.wanted[0].specs)
+    relays = has_servers and can_relay() if wish.gateway is None else wish.gateway
+    view = replace(view, relays=relays)
+    view.learn(trust=wish.trust, say=say)
+    return Ground(view=view, agent=agent, scope=wish.scope, program=wish.program)
+
+
+def can_relay() -> bool:
+    """Whether the gateway's libraries are installed."""
+    return all(importlib.util.find_spec(name) is not None for name in ("msgspec", "httptools"))
+
+
+def diff(change: Change) -> Iterator[str]:
+    """A unified diff of one change."""
+    now, then = (change.now or "").splitlines(), (change.then or "").splitlines()
+    before = str(change.path) if change.now is not None else os.devnull
+    after = str(change.path) if change.then is not None else os.devnull
+    yield from difflib.unified_diff(now, then, before, after, lineterm="")
+
+
+def _place(wish: Wish) -> Path:
+    return wish.project if wish.scope == "project" else user_folder(wish.runtime)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keeps a second `apply` of this user waiting."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,232 @@
+"""One agent of a workspace as it is inside a runtime: its profile in the runtime's words, over what is there.
+
+A profile speaks of the tools of its own home (`bash`); a runtime has others (`Bash`, `run_shell_command`) that do the
+same. A deny of one of a family denies all of them. An allow-list that admits every tool of a family that the home has
+admits the runtime's ones: they are no stronger. Nothing else is carried over, so nothing is widened.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+from extgate.core.explain import Decider
+from extgate.core.extension import Extension, Inventory
+from extgate.core.policy import Either, Entry, Policy, Profile, Rule, Test
+from extgate.dialects.native import MAIN
+from extgate.dialects.outline import CLASSES, SHELL
+from extgate.dialects.registry import NATIVE
+from extgate.discover.builtins import builtin_tools
+from extgate.discover.everything import Sources, Wanted, assembled, wanted_servers
+from extgate.discover.mcp_cache import cached
+from extgate.discover.mcp_servers import Held, offering, probe_servers, server_of
+from extgate.discover.server_config import ServerSpec
+from extgate.discover.trust import TrustStore
+from extgate.homes import user_cache_dir
+from extgate.workspace import Agent, Workspace
+
+DIALECTS = {
+    "claude-code": "claude-code",
+    "codex": "codex",
+    "gemini": "gemini-cli",
+    "hermes": "hermes",
+    "opencode": "opencode",
+}
+"""The dialect by the name that the command line has for the runtime."""
+_ALIKE = {name: group for group in CLASSES for name in group}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeView:
+    """What a workspace is for one runtime, whose own files lie in `project` and in the user's home.
+
+    relays: whether the runtime reaches the workspace's servers through extgate's gateway.
+    """
+
+    workspace: Workspace
+    runtime: str
+    project: Path
+    relays: bool = False
+
+    @property
+    def dialect(self) -> str:
+        return DIALECTS[self.runtime]
+
+    @cached_property
+    def _own(self) -> Workspace:
+        root = self.workspace.homes.root
+        same = os.path.realpath(root) == os.path.realpath(self.project)
+        return self.workspace if same else Workspace.open(self.project)
+
+    @cached_property
+    def natives(self) -> dict[str, Agent]:
+        """The agents of the runtime's own files, by their name there; the main one left out."""
+        head = f"{self.dialect}/"
+        found = {agent.id.removeprefix(head): agent for agent in self._own.natives if agent.id.startswith(head)}
+        return {name: agent for name, agent in found.items() if name != MAIN}
+
+    # ------------------------------------------------------------------------------------------ what is there
+
+    @cached_property
+    def sources(self) -> Sources:
+        """Where the runtime and the workspace have skills, plugins and servers; the runtime's own places come first."""
+        native, base = NATIVE[self.dialect], self.workspace.sources()
+        own = [(place, self._place(place)) for place in native.SKILLS]
+        skills = [(path, "user" if place.startswith("~/") else "project") for place, path in own if path.is_dir()]
+        agents = [agent.id for agent in self.workspace.agents]
+        return replace(
+            base,
+            skills=(*skills, *base.skills),
+            runtimes=(),
+            subagents=tuple(sorted({*agents, *self.natives, *native.SUBAGENTS})),
+        )
+
+    @cached_property
+    def skill_roots(self) -> tuple[Path, ...]:
+        """Every folder of skills that the runtime would look into, there or not."""
+        return tuple(self._place(place) for place in NATIVE[self.dialect].SKILLS)
+
+    def _place(self, place: str) -> Path:
+        return Path.home() / place.removeprefix("~/") if place.startswith("~/") else self.project / place
+
+    @cached_property
+    def wanted(self) -> tuple[Wanted, ...]:
+        """The servers that the workspace asks for, and those that the runtime's own files name besides."""
+        files = [self._place(place) for place in NATIVE[self.dialect].SERVER_FILES]
+        form = "" if self.runtime == "claude-code" else self.dialect
+        native = replace(
+            self.sources, root=self.project, server_files=tuple(filter(Path.is_file, files)), plugin_dirs=(), skills=(),
+            server_runtime=form,
+        )  # fmt: skip
+        return wanted_servers(self.sources), wanted_servers(native)
+
+    def learn(self, *, trust: bool, say: Callable[[str], None] = lambda line: None) -> None:
+        """Asks servers of which nothing is known, and that may be started, what they offer; the answers are kept.
+
+        trust: any of them may be started.
+        """
+        for wanted in self.wanted:
+            probe_servers(
+                wanted.specs,
+                trusted=partial(_may_start, wanted.store, trust),
+                timeout_s=self.workspace.homes.timeout_s,
+                on_progress=lambda step: say(f"{step.done} of {step.total} servers: {step.server} {step.state}"),
+                cache=user_cache_dir() / "servers",
+                is_live=lambda spec: trust,
+            )
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        """Everything that is installed there, without starting a server: what each said when it was last asked.
+
+        A server is `configured` then, and so does not meet a requirement.
+        """
+        ours, natives = self.wanted
+        specs = {spec.name: spec for spec in (*natives.specs, *ours.specs)}
+        held = [_remembered(spec) for spec in specs.values()]
+        answers = (
+            tuple(one.server for one in held),
+            tuple(ext for one in held for ext in one.extensions),
+            tuple(finding for one in held for finding in one.findings),
+        )
+        found = assembled(self.sources, ours, answers)
+        return replace(found, extensions=(*found.extensions, *self.tools))
+
+    @cached_property
+    def tools(self) -> tuple[Extension, ...]:
+        """The runtime's tools. facts: `names` besides their own; `aliases` by which a deny reaches them."""
+        own = builtin_tools(self.dialect)
+        names = {ext.name for ext in own}
+        return tuple(replace(ext, facts={**ext.facts, **_aliases(ext, names)}) for ext in own)
+
+    @cached_property
+    def _home_tools(self) -> tuple[Extension, ...]:
+        found = [ext for name in self.workspace.homes.builtin_runtimes for ext in builtin_tools(name)]
+        return tuple(found)
+
+    # ------------------------------------------------------------------------------------------ profiles
+
+    def profile(self, profile: Profile) -> Profile:
+        """A profile of the workspace in the runtime's words."""
+        return replace(profile, layers=tuple(self._layer(layer) for layer in profile.layers))
+
+    def _layer(self, layer: Policy | Either) -> Policy | Either:
+        if isinstance(layer, Either):
+            return replace(layer, first=self.profile(layer.first), second=self.profile(layer.second))
+        names = {ext.name for ext in self._home_tools}
+        strange = [ext for ext in self.tools if ext.name not in names]
+        return replace(layer, rules=tuple(_extended(rule, self._home_tools, strange) for rule in layer.rules))
+
+    def own_profile(self, name: str) -> Profile | None:
+        """What an agent of that type is under besides its starter: its profile here, and its own file there."""
+        found = next((agent for agent in self.workspace.agents if agent.id == name), None)
+        native = self.natives.get(name)
+        given = [self.profile(found.profile)] if found else []
+        given += [_denies_of(native.profile, self.relays)] if native else []
+        if any(not profile.layers for profile in given):
+            return Profile(id=name)  # one that cannot be read denies everything
+        return Profile(id=name, layers=tuple(layer for p in given for layer in p.layers)) if given else None
+
+
+def _remembered(spec: ServerSpec) -> Held:
+    if spec.is_disabled or spec.error is not None:
+        return Held(server=server_of(spec, "disabled" if spec.is_disabled else "failed", error=spec.error))
+    folder = user_cache_dir() / "servers"
+    found = cached(folder, spec, now=time.time(), age_s=math.inf)
+    return offering(spec, "configured", found) if found else Held(server=server_of(spec, "configured"))
+
+
+def _may_start(store: TrustStore, trust: bool, spec: ServerSpec) -> bool:
+    return spec.error is None and (trust or store.is_trusted(spec))
+
+
+def _aliases(ext: Extension, own: set[str]) -> dict[str, object]:
+    """Any shell is every shell; of the other families the runtime's own tools are told apart."""
+    alike = _ALIKE.get(ext.name, frozenset())
+    names = tuple(map(str, ext.facts.get("aliases", ())))
+    reached = alike if alike is SHELL else alike - own
+    return {"names": names, "aliases": tuple(sorted({*names, *reached} - {ext.name}))}
+
+
+def _extended(rule: Rule, home: tuple[Extension, ...], strange: Iterable[Extension]) -> Rule:
+    """The rule, where it admits, with what of the runtime does no more than what it admits at home."""
+    is_list = rule.effect == "deny" and rule.unless
+    if "tool" not in rule.kinds or rule.when or not (is_list or (rule.effect == "allow" and not rule.unless)):
+        return rule
+    alone = Policy(dialect="", rules=(rule,), default="allow" if is_list else "deny")
+    decider = Decider(Profile(id="rule", layers=(alone,)), Inventory(extensions=home))
+    return replace(rule, entries=(*rule.entries, *_admitted(decider, home, strange)))
+
+
+def _admitted(decider: Decider, home: tuple[Extension, ...], strange: Iterable[Extension]) -> Iterator[Entry]:
+    for ext in strange:
+        alike = [other for other in home if other.name in _ALIKE.get(ext.name, ())]
+        if alike and all(decider.decide(other).effect == "allow" for other in alike):
+            text = ", ".join(other.name for other in alike)
+            yield Entry(text=text, tests=(Test(facets=("name",), pattern=ext.name, is_exact=True),))
+
+
+def _denies_of(profile: Profile, relays: bool) -> Profile:
+    """What a runtime's own file denies. Its asks are the runtime's to ask.
+
+    relays: its lists of servers then name the gateway, and say nothing of the servers behind it.
+    """
+    return replace(
+        profile, layers=tuple(_denies(layer, relays) for layer in profile.layers if isinstance(layer, Policy))
+    )
+
+
+def _denies(layer: Policy, relays: bool) -> Policy:
+    rules = (replace(rule, effect="allow") if rule.effect == "ask" else rule for rule in layer.rules)
+    kept = (replace(r, kinds=_native_kinds(r.kinds)) if relays and r.unless else r for r in rules)
+    default = "allow" if layer.default == "ask" else layer.default
+    return replace(layer, rules=tuple(kept), default=default, requirements=())
+
+
+def _native_kinds(kinds: frozenset[str]) -> frozenset[str]:
+    return frozenset(kind for kind in kinds if not kind.startswith("mcp_"))
