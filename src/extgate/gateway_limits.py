@@ -11,7 +11,7 @@ from extgate.enforce.mcp.options import Limits, Quota
 from extgate.gateway_reading import error, mapping, number, patterns, rows
 
 KEY = "gateway.limits"
-_WHOLE = {"message_bytes": "message", "page": "page"}
+_WHOLE = {"message_bytes": "message", "answer_bytes": "answer", "page": "page"}
 _TIMES = ("call_s", "start_s", "idle_s", "drain_s")
 _CALLS = ("agents", "items", "rate", "burst", "at_once", "argument_bytes", "result_bytes", "call_s")
 _RATE = re.compile(r"([1-9][0-9]{0,8}) ?/ ?(second|minute|hour|day)")

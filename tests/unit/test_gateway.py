@@ -49,7 +49,7 @@ def test_a_server_that_gives_no_answer_costs_only_its_call(tmp_path: Path) -> No
 
 def test_an_answer_past_the_bound_fails_its_call_alone(tmp_path: Path) -> None:
     async def work() -> None:
-        world = World(tmp_path, "gateway: {limits: {message_bytes: 100000}}\n")
+        world = World(tmp_path, "gateway: {limits: {message_bytes: 100000, answer_bytes: 1}}\n")
         async with world.open() as gateway:
             client = await Client(gateway).hello()
             assert len(text_of(await client.call("big", size=90_000))) == 90_000

@@ -31,7 +31,7 @@ class Answer:
         self.status, self.headers, self.body = 0, dict[str, str](), b""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
-        self.stream = Events(2**20)
+        self.stream = Events(2**23)
 
     def on_head(self, status: int, headers: Mapping[str, str]) -> None:
         self.status, self.headers = status, dict(headers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from extgate.core.extension import Extension
 from extgate.enforce.mcp.envelope import Envelope, Fields, Id, object_of
+from extgate.enforce.mcp.long import Data
 
 if TYPE_CHECKING:
     from extgate.enforce.mcp.quotas import Lease
@@ -53,7 +54,7 @@ class Call:
 class Reply:
     """A message for the client. about: the id of its request that the message belongs to; is_last: it answers it."""
 
-    data: bytes
+    data: Data
     about: Id | None = None
     is_last: bool = False
 

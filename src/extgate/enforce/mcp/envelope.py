@@ -54,7 +54,7 @@ class Envelope:
         return bool(self.method and self.id)
 
 
-def fields_of(data: Value) -> Fields:
+def fields_of(data: Value | memoryview) -> Fields:
     """The keys of an object with their values as they came; of a key that stands twice, the last.
 
     Raises one of `BAD`.
@@ -62,14 +62,15 @@ def fields_of(data: Value) -> Fields:
     return _FIELDS.decode(data)  # type: ignore[return-value]
 
 
-def read(data: bytes) -> Envelope:
-    """One message. Raises EnvelopeError, also for a batch: no protocol version since 2025-06-18 has them."""
-    if b"\n" in data or b"\r" in data:
-        data = data.translate(_ONE_LINE)  # outside of strings it is white space, and inside it is no JSON
+def read(data: bytes | memoryview) -> Envelope:
+    """One message; its values are views of a memoryview. Raises EnvelopeError, also for a batch: no protocol version
+    since 2025-06-18 has them."""
+    if isinstance(data, bytes) and (b"\n" in data or b"\r" in data):
+        data = data.translate(ONE_LINE)  # outside of strings it is white space, and inside it is no JSON
     try:
         fields = fields_of(data)
     except BAD as error:
-        if data.lstrip()[:1] == b"[":
+        if bytes(data[:64]).lstrip()[:1] == b"[":
             raise EnvelopeError(INVALID_REQUEST, "batches are refused; send one message at a time") from None
         raise EnvelopeError(PARSE_ERROR, f"no JSON object: {str(error)[:200]}") from None
     raw_id = bytes(fields["id"]) if "id" in fields else b""
@@ -84,7 +85,8 @@ def read(data: bytes) -> Envelope:
     return Envelope(fields, method, raw_id, key, params)
 
 
-_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+"""Line ends become blanks."""
 
 
 def _id_of(raw: bytes) -> Id | None:

@@ -5,19 +5,42 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from typing import cast
 
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import Reply
 from extgate.enforce.mcp.envelope import EnvelopeError
 from extgate.enforce.mcp.hub import Hub
+from extgate.enforce.mcp.pump import Pump
 from extgate.enforce.mcp.session import Session
+
+
+class Outlet(asyncio.BaseProtocol):
+    """The way out to the client."""
+
+    pump: Pump
+
+    def __init__(self, unsent: int) -> None:
+        self._unsent = unsent
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.pump = Pump(cast(asyncio.WriteTransport, transport), self._unsent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.pump.drop()
+
+    def pause_writing(self) -> None:
+        self.pump.pause()
+
+    def resume_writing(self) -> None:
+        self.pump.resume()
 
 
 class StdioFront(asyncio.Protocol):
     """Reads messages of one client. closed: set when it has hung up."""
 
-    def __init__(self, hub: Hub, agent: str, write: asyncio.WriteTransport) -> None:
-        self.hub, self._write = hub, write
+    def __init__(self, hub: Hub, agent: str, pump: Pump) -> None:
+        self.hub, self._pump = hub, pump
         self.session: Session = hub.open(agent, "stdio", self.send)
         self.closed = asyncio.Event()
         self._rest = bytearray()
@@ -25,11 +48,7 @@ class StdioFront(asyncio.Protocol):
 
     def send(self, reply: Reply) -> None:
         """Passes on one message; a client that reads nothing is cut off."""
-        if self._write.is_closing():
-            return
-        self._write.write(reply.data + b"\n")
-        if self._write.get_write_buffer_size() > self.hub.limits.unsent:
-            self._write.abort()
+        if not self._pump.write(reply.data, b"\n"):
             self.closed.set()
 
     def data_received(self, data: bytes) -> None:
@@ -78,6 +97,6 @@ async def open_stdio_front(hub: Hub, agent: str) -> StdioFront:
     wire = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    write, _ = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, wire)
-    _, front = await loop.connect_read_pipe(lambda: StdioFront(hub, agent, write), os.fdopen(os.dup(0), "rb", 0))
+    _, outlet = await loop.connect_write_pipe(lambda: Outlet(hub.limits.unsent), wire)
+    _, front = await loop.connect_read_pipe(lambda: StdioFront(hub, agent, outlet.pump), os.fdopen(os.dup(0), "rb", 0))
     return front

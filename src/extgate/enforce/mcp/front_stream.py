@@ -10,6 +10,7 @@ from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import Reply
 from extgate.enforce.mcp.envelope import METHOD_NOT_FOUND, Id
 from extgate.enforce.mcp.http_server import Request, media_types
+from extgate.enforce.mcp.long import Data, Long
 from extgate.enforce.mcp.options import Limits
 
 RETRY_MS = 1000
@@ -72,7 +73,7 @@ class Outbox:
         self._prime(stream)
         for of, count, data in tuple(self._kept):
             if of is stream and count > after:
-                request.push(_event(data, stream, count))
+                request.push(*_event(data, stream, count))
         if stream is self._own:
             self._forget(stream)
         elif stream.is_ended:
@@ -114,9 +115,9 @@ class Outbox:
         stream.sent += 1
         stream.is_ended = reply.is_last
         if request is not None:
-            request.push(_event(reply.data, None if self.is_modern else stream, stream.sent))
+            request.push(*_event(reply.data, None if self.is_modern else stream, stream.sent))
         if not self.is_modern and (request is None or stream is not self._own):
-            self._keep(stream, reply.data)
+            self._keep(stream, reply.data.instead if isinstance(reply.data, Long) else reply.data)
         if reply.is_last and request is not None:
             request.end()
 
@@ -158,12 +159,15 @@ class Outbox:
         self._size = sum(len(data) for _, _, data in self._kept)
 
 
-def _event(data: bytes, stream: _Stream | None, count: int) -> bytes:
+def _event(data: Data, stream: _Stream | None, count: int) -> tuple[Data, ...]:
     id = b"" if stream is None else b"id: %d-%d\n" % (stream.number, count)
-    return b"event: message\n" + id + b"data: " + data + b"\n\n"
+    head = b"event: message\n" + id + b"data: "
+    return (head, data, b"\n\n") if isinstance(data, Long) else (head + data + b"\n\n",)
 
 
-def _status(data: bytes) -> int:
+def _status(data: Data) -> int:
+    if isinstance(data, Long):
+        return 200
     error = json.object_of(json.object_of(data).get("error")) if b'"error"' in data else {}
     code = json.value_of(error.get("code"))
     return _STATUS.get(code, 200) if isinstance(code, int) else 200

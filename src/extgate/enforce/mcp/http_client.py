@@ -15,6 +15,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import httptools
 
+from extgate.enforce.mcp.long import Pieces, TooLongError
+
 IDLE_S = 4.0
 CONNECT_S = 10.0
 MAX_HEAD = 64 * 1024
@@ -195,40 +197,60 @@ def _head(method: str, path: str, host: str, headers: Mapping[str, str], body: b
 class Events:
     """A server-sent event stream, read piece by piece. Raises ValueError past `limit` bytes without an end.
 
-    last_id, retry_ms: what the stream said for the case that it breaks off.
+    held: how much of an event's data is held in memory; more lies in a file. last_id, retry_ms: what the stream said
+    for the case that it breaks off.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, held: int, limit: int = 0) -> None:
+        self.held, self.limit = held, max(held, limit)
         self.last_id = ""
         self.retry_ms: int | None = None
-        self._rest = b""
+        self._line = Pieces(self.held, self.limit)
         self._data: list[bytes] = []
+        self._long: memoryview | None = None
         self._size = 0
         self._kind = b""
 
-    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+    def feed(self, data: bytes) -> list[tuple[str, bytes | memoryview]]:
         """The events that have come to their end, as (kind, data); empty ones are left out."""
-        found: list[tuple[str, bytes]] = []
-        data = self._rest + data
-        if len(data) > self.limit and b"\n" not in data:
-            raise ValueError("an event without an end")
-        *lines, self._rest = data.split(b"\n")
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            if line:
-                self._take(line)
-                continue
-            if self._data:
-                found.append((self._kind.decode("latin-1") or "message", b"\n".join(self._data)))
-            self._data, self._kind, self._size = [], b"", 0
+        found: list[tuple[str, bytes | memoryview]] = []
+        try:
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                self._line.add(line)
+                found += self._end_line(self._line.take())
+            if rest:
+                self._line.add(rest)
+        except TooLongError as error:
+            self._line.drop()
+            raise ValueError(f"an event that {error}") from None
         return found
+
+    def _end_line(self, line: bytes | memoryview) -> list[tuple[str, bytes | memoryview]]:
+        if isinstance(line, memoryview):
+            self._take_long(line)
+            return []
+        line = line.removesuffix(b"\r")
+        if line:
+            self._take(line)
+            return []
+        data = self._long if self._long is not None else b"\n".join(self._data)
+        kind = self._kind.decode("latin-1") or "message"
+        self._data, self._kind, self._size, self._long = [], b"", 0, None
+        return [(kind, data)] if len(data) else []
+
+    def _take_long(self, line: memoryview) -> None:
+        """A line of data that lies in a file; it must be the only one of its event."""
+        if bytes(line[:5]) != b"data:" or self._data or self._long is not None:
+            raise ValueError(f"an event that is longer than {self.held} bytes")
+        end = len(line) - (line[-1] == 13)
+        self._long = line[6 if line[5] == 32 else 5 : end]
 
     def _take(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         self._size += len(line)
-        if self._size > self.limit:
+        if self._size > self.held or (name == b"data" and self._long is not None and value):
             raise ValueError("an event that is too long")
         if name == b"data":
             if value:

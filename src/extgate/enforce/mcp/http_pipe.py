@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import Call
 from extgate.enforce.mcp.http_client import Events, Origin, Request
+from extgate.enforce.mcp.long import Pieces, TooLongError
 from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pipe import Listener, Pipe, PipeError, Target
 
@@ -110,8 +111,8 @@ class _Post:
         self._status = 0
         self._events: Events | None = None
         self._last_id, self._retry_s = "", RETRY_S
-        self._body: list[bytes] = []
-        self._size = self._resumes = 0
+        self._body = Pieces(pipe.limits.message, pipe.limits.answer)
+        self._resumes = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def drop(self) -> None:
@@ -120,24 +121,24 @@ class _Post:
             self._timer.cancel()
         if self.request is not None:
             self.request.abort()
+        self._body.drop()
         self._end()
 
     def on_head(self, status: int, headers: Mapping[str, str]) -> None:
-        self._status, self._body, self._size, self._events = status, [], 0, None
+        self._status, self._events = status, None
+        self._body.drop()
         if "mcp-session-id" in headers and self.call is not None and self.call.method == "initialize":
             self.pipe.session_id = headers["mcp-session-id"]
         if status == 200 and headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream":
-            self._events = Events(self.pipe.limits.message)
+            self._events = Events(self.pipe.limits.message, self.pipe.limits.answer)
 
     def on_body(self, data: bytes) -> None:
-        limit = self.pipe.limits.message
         if self._events is None:
-            self._size += len(data)
-            if self._size > limit:
-                self._fail(f"the server's answer is longer than {limit} bytes")
+            try:
+                self._body.add(data)
+            except TooLongError as error:
+                self._fail(f"the server's answer {error}")
                 self.drop()
-            else:
-                self._body.append(data)
             return
         try:
             found = self._events.feed(data)
@@ -153,15 +154,20 @@ class _Post:
         if self._events is not None:
             self._broke_off("it ended the stream before it had answered")
             return
-        body = b"".join(self._body)
-        is_json = body.lstrip()[:1] == b"{"
+        try:
+            body = self._body.take()
+        except TooLongError as error:
+            self._fail(f"the server's answer {error}")
+            self._end()
+            return
+        is_json = bytes(body[:256]).lstrip()[:1] == b"{"
         if self._status in (200, 400, 404) and is_json and self.call is not None and _has_id(body):
             self.pipe.listener.on_message(body, self.call)
             self._fail("its answer belongs to another request")
         elif self._status == 404 and self.pipe.session_id and not self.is_last:
             self.pipe.listener.on_failed(None, "it has forgotten the session")
         elif self._status >= 400 or (self.call is not None and self._status != 200):
-            self._fail(_why(self._status, body))
+            self._fail(_why(self._status, bytes(body[:65536])))
         else:
             self._fail("it answered without an answer")
         self._end()
@@ -213,7 +219,9 @@ class _Post:
         self.pipe.ended(self)
 
 
-def _has_id(body: bytes) -> bool:
+def _has_id(body: bytes | memoryview) -> bool:
+    if isinstance(body, memoryview):
+        return True  # of so long a one, what it is not is told once it is read
     found = json.object_of(body)
     return json.id_of(found.get("id")) is not None and ("result" in found or "error" in found or "method" in found)
 
@@ -253,7 +261,7 @@ class _SsePipe:
         self.origin = Origin(target.url)
         self.opened = asyncio.Event()
         self.why = self._path = ""
-        self._events = Events(limits.message)
+        self._events = Events(limits.message, limits.answer)
         self._is_closed = False
         headers = {"accept": "text/event-stream", **target.headers}
         self._stream = self.origin.send("GET", headers, b"", self)
@@ -282,7 +290,7 @@ class _SsePipe:
             return
         for kind, message in found:
             if kind == "endpoint" and not self.opened.is_set():
-                self._open(message.decode("utf-8", "replace"))
+                self._open(bytes(message[:4096]).decode("utf-8", "replace"))
             elif kind == "message":
                 self.listener.on_message(message, None)
 

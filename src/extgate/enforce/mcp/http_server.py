@@ -15,10 +15,10 @@ from typing import cast
 import httptools
 
 from extgate.enforce.mcp.options import Limits
+from extgate.enforce.mcp.long import Data
 
+from extgate.enforce.mcp.pump import Pump
 MAX_HEAD = 64 * 1024
-COPIED = 64 * 1024
-"""Shorter answers are put together and sent at once, longer ones part by part; in bytes."""
 REASONS = {
     200: "OK", 202: "Accepted", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
     404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout",
@@ -46,7 +46,7 @@ class Request:
     is_kept: bool = True
     caller: str = ""
 
-    def answer(self, status: int, body: bytes = b"", kind: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def answer(self, status: int, body: Data = b"", kind: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Answers whole."""
         if self.is_over:
             return
@@ -65,10 +65,10 @@ class Request:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self.connection.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n")
 
-    def push(self, data: bytes) -> None:
+    def push(self, *data: Data) -> None:
         """Sends a piece of the stream."""
         if not self.is_over:
-            self.connection.write(b"%x\r\n" % len(data), data, b"\r\n")
+            self.connection.write(b"%x\r\n" % sum(map(len, data)), *data, b"\r\n")
 
     def end(self) -> None:
         """Ends the stream."""
@@ -107,6 +107,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         if len(self._open) >= self._limits.connections:
+        self._pump = Pump(self.transport, self._limits.unsent)
             self._fail(503)
         self._open.add(self)
 
@@ -117,6 +118,7 @@ class Connection(asyncio.Protocol):
         if current is not None and not current.is_over:
             current.is_over = True
             if current.on_gone is not None:
+        self._pump.drop()
                 current.on_gone()
 
     def data_received(self, data: bytes) -> None:
@@ -128,30 +130,33 @@ class Connection(asyncio.Protocol):
             cause = error.__context__
             self._fail(cause.status if isinstance(cause, _TooMuchError) else 400)
 
-    def write(self, *parts: bytes) -> None:
+    def write(self, *parts: Data) -> None:
         """Sends bytes. A client that does not read what it asked for is cut off."""
-        if self.transport.is_closing():
-            return
-        if sum(map(len, parts)) < COPIED:
-            self.transport.write(b"".join(parts))
-        else:
-            for part in parts:
-                self.transport.write(part)
-        if self.transport.get_write_buffer_size() > self._limits.unsent:
-            self.transport.abort()
+        self._pump.write(*parts)
+
+    def pause_writing(self) -> None:
+        self._pump.pause()
+
+    def resume_writing(self) -> None:
+        self._pump.resume()
 
     def done(self, request: Request) -> None:
         self._current = None
         self.waits_since = time.monotonic()
         if not request.is_kept:
-            self.transport.close()
+            self._pump.close()
         elif self._queue:
             asyncio.get_running_loop().call_soon(self._next)
 
     def close_if_idle(self) -> None:
         """Closes it unless it carries a request."""
         if self._current is None and not self._queue:
-            self.transport.close()
+            self._pump.close()
+
+    def close_if_stuck(self, before: float) -> None:
+        """Closes it when a long answer has not moved since that time, because the client does not read it."""
+        if self._pump.is_busy and self._pump.moved_at < before:
+            self.transport.abort()
 
     def _next(self) -> None:
         if self._current is None and self._queue and not self.transport.is_closing():
@@ -232,6 +237,7 @@ class Listening:
         for connection in tuple(self.connections):
             connection.close_if_idle()
 
+            connection.close_if_stuck(before)
     def expire(self, before: float) -> None:
         """Closes the connections that have carried no whole request since that time."""
         for connection in tuple(self.connections):

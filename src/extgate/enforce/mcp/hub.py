@@ -14,6 +14,7 @@ from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.envelope import Envelope
 from extgate.enforce.mcp.figures import Figures
 from extgate.enforce.mcp.link import failure
+from extgate.enforce.mcp.long import Data
 from extgate.enforce.mcp.options import Limits, Quota
 from extgate.enforce.mcp.pipe import Target
 from extgate.enforce.mcp.quotas import Quotas, refused_text
@@ -200,7 +201,7 @@ class Hub:
             else:
                 self._tell(client, action)
 
-    def finish(self, call: Call, data: bytes) -> None:
+    def finish(self, call: Call, data: Data) -> None:
         """Passes an answer on to the client that waits for it; nobody may."""
         session, lease = call.session, call.lease
         if session is None:

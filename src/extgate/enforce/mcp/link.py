@@ -12,6 +12,7 @@ from extgate import __version__
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, Call
 from extgate.enforce.mcp.envelope import INTERNAL, REFUSED, Envelope, EnvelopeError
+from extgate.enforce.mcp.long import Data, Long, parts_of
 from extgate.enforce.mcp.options import ASKS
 from extgate.enforce.mcp.session import ASKED
 
@@ -24,7 +25,7 @@ class Answered:
     """A call has its answer. data: for the client; message: as the server gave it, None when there is none."""
 
     call: Call
-    data: bytes
+    data: Data
     message: Envelope | None
 
 
@@ -84,18 +85,22 @@ class Link:
         params: json.Fields = {"requestId": b"%d" % number} | ({"reason": reason} if reason else {})
         return json.request(b"", "notifications/cancelled", params)
 
-    def receive(self, data: bytes) -> Event:
-        """What one message of the server means."""
+    def receive(self, data: bytes | memoryview) -> Event:
+        """What one message of the server means. A memoryview is so long a one that only an answer is passed on."""
         try:
             message = json.read(data)
         except EnvelopeError as error:
             return Noise(error.message)
         if message.method:
+            if isinstance(data, memoryview):
+                return Noise("a message that is too long")
             return Asked(message) if message.id else self._noted(message)
         call = self.pending.pop(message.key, None) if isinstance(message.key, int) else None
         if call is None:
             return Noise("an answer to nothing that was asked")
-        return Answered(call, self._answer(call, message), message)
+        if isinstance(data, memoryview) and call.session is None:
+            return Answered(call, b"", json.read(json.error(message.id, INTERNAL, "its answer is too long")))
+        return Answered(call, self._answer(call, message, data if isinstance(data, memoryview) else None), message)
 
     def fail(self, reason: str, call: Call | None = None) -> list[Answered]:
         """Ends one call, or all, that will have no answer."""
@@ -138,15 +143,21 @@ class Link:
         declared = json.object_of(meta.get(META_CAPABILITIES))
         return {key: value for key, value in declared.items() if key not in ASKS or may(self.server, key)}
 
-    def _answer(self, call: Call, message: Envelope) -> bytes:
-        fields = message.fields
+    def _answer(self, call: Call, message: Envelope, source: memoryview | None = None) -> Data:
+        fields, more = message.fields, json.Fields()
         if "result" in fields and (call.is_modern != self.is_modern or self.is_modern):
             found = json.object_of(fields["result"])
             kind = json.text_of(found.get("resultType"))
             if kind == "input_required" and (why := self._why_not_ask(call, found)):
                 return json.error(call.id, REFUSED, why)
             if call.is_modern and kind is None:
-                fields = {**fields, "result": json.write({**found, "resultType": b'"complete"', **_cache(call)})}
+                more = {**found, "resultType": b'"complete"', **_cache(call)}
+        if source is not None:
+            result = {"result": parts_of(more)} if more else {}
+            parts = parts_of({**fields, "id": call.id, **result})
+            return Long(parts, source, failure(call, "the answer was too long to be kept for a second time"))
+        if more:
+            fields = {**fields, "result": json.write(more)}
         return json.write({**fields, "id": call.id})
 
     def _why_not_ask(self, call: Call, result: json.Fields) -> str:

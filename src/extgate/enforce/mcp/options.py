@@ -68,12 +68,14 @@ class Quota:
 class Limits:
     """Bounds on what anybody may make the gateway hold or wait for; sizes in bytes, times in seconds.
 
-    message: one message of a client or server. unsent: what a slow reader leaves in a connection. page: items of one
-    answer to a list. pages, items: of a server's list. in_flight: of one client's requests. idle_s: of a session.
-    quotas: bounds on agents' calls.
+    message: one message of a client or server that is held in memory. answer: an answer of a server, whose longer ones
+    lie in files while they are passed on; not more than message turns that off. unsent: what a slow reader leaves in a
+    connection. page: items of one answer to a list. pages, items: of a server's list. in_flight: of one client's
+    requests. idle_s: of a session. quotas: bounds on agents' calls.
     """
 
     message: int = 16 * 1024 * 1024
+    answer: int = 256 * 1024 * 1024
     unsent: int = 64 * 1024 * 1024
     page: int = 10_000
     pages: int = 1_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
 from extgate.enforce.mcp.call import Call
+from extgate.enforce.mcp.long import Pieces, TooLongError
 from extgate.enforce.mcp.options import Limits
 
 
@@ -34,7 +35,8 @@ class Target:
 class Listener(Protocol):
     """Who hears of a pipe. about: the call on whose stream a message came; None where the transport cannot tell."""
 
-    def on_message(self, data: bytes, about: Call | None) -> None: ...
+    def on_message(self, data: bytes | memoryview, about: Call | None) -> None:
+        """A message came; one that lies in a file is a memoryview."""
 
     def on_failed(self, call: Call | None, reason: str) -> None:
         """One call will have no answer, or with None the whole pipe is lost."""
@@ -84,8 +86,7 @@ class _Child(asyncio.SubprocessProtocol):
 
     def __init__(self, listener: Listener, limits: Limits) -> None:
         self.listener, self.limits = listener, limits
-        self.parts: list[bytes] = []
-        self.size = 0
+        self.pieces = Pieces(limits.message, limits.answer)
         self.is_skipping = self.is_stopping = False
         self.log = b""
         self.exited = asyncio.Event()
@@ -163,23 +164,34 @@ class _Child(asyncio.SubprocessProtocol):
     def _grow(self, data: bytes) -> None:
         if self.is_skipping:
             return
-        self.parts.append(data)
-        self.size += len(data)
-        if self.size > self.limits.message:
-            head = b"".join(self.parts)[:4096]
-            self.parts, self.is_skipping = [], True
-            self.listener.on_message(_too_long(head, self.limits.message), None)
+        try:
+            self.pieces.add(data)
+        except TooLongError as error:
+            self._skip(error)
+
+    def _skip(self, error: TooLongError) -> None:
+        head = self.pieces.head
+        self.pieces.drop()
+        self.is_skipping = True
+        self.listener.on_message(_too_long(head, str(error)), None)
 
     def _end_line(self) -> None:
-        line = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        is_skipped, self.parts, self.size, self.is_skipping = self.is_skipping, [], 0, False
-        if line.strip() and not is_skipped and not self.is_stopping:
+        is_skipped, self.is_skipping = self.is_skipping, False
+        if is_skipped:
+            return
+        try:
+            line = self.pieces.take()
+        except TooLongError as error:
+            self._skip(error)
+            self.is_skipping = False
+            return
+        if not self.is_stopping and (isinstance(line, memoryview) or line.strip()):
             self.listener.on_message(line, None)
 
 
-def _too_long(head: bytes, limit: int) -> bytes:
+def _too_long(head: bytes, why: str) -> bytes:
     """An error in the place of an answer that is too long, where its id can be told; it can only fail that call."""
     found = _ID.search(head)
     number = found[1] if found else b"0"
-    text = b"the server's answer is longer than %d bytes" % limit
+    text = f"the server's answer {why}".encode()
     return b'{"jsonrpc":"2.0","id":' + number + b',"error":{"code":-32603,"message":"' + text + b'"}}'

@@ -27,6 +27,7 @@ from extgate.enforce.mcp.call import (
 )
 from extgate.enforce.mcp.envelope import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REFUSED, Envelope, Id
 from extgate.enforce.mcp.listing import Lists, capabilities
+from extgate.enforce.mcp.long import Data
 from extgate.enforce.mcp.options import ASKS, Limits
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ class Session:
 
     # ------------------------------------------------------------------------------------------ from the servers
 
-    def finish(self, call: Call, data: bytes) -> Actions:
+    def finish(self, call: Call, data: Data) -> Actions:
         """The answer to a call, for the client; nothing when it no longer waits."""
         if call.key is None or self.in_flight.get(call.key) is not call:
             return []

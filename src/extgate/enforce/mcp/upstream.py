@@ -23,6 +23,7 @@ from extgate.enforce.mcp.catalog import Offer
 from extgate.enforce.mcp.envelope import METHOD_NOT_FOUND, Envelope
 from extgate.enforce.mcp.http_pipe import HttpPipe, open_http, open_sse
 from extgate.enforce.mcp.link import ABOUT, Answered, Asked, Link, Noted, Progressed
+from extgate.enforce.mcp.long import Data
 from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pipe import Pipe, PipeError, Target, open_stdio
 from extgate.enforce.mcp.reading import UpstreamError, read_lists
@@ -40,7 +41,7 @@ class Rim(Protocol):
 
     def run(self, session: Session, actions: list[Action]) -> None: ...
 
-    def finish(self, call: Call, data: bytes) -> None:
+    def finish(self, call: Call, data: Data) -> None:
         """A client's call has its answer."""
 
     def on_offer(self, upstream: Upstream) -> None:
@@ -331,7 +332,7 @@ class Upstream:
 
     # ------------------------------------------------------------------------------------------ from the server
 
-    def on_message(self, data: bytes, about: Call | None) -> None:
+    def on_message(self, data: bytes | memoryview, about: Call | None) -> None:
         event = self.link.receive(data)
         self._heard()
         if isinstance(event, Answered):
