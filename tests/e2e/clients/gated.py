@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.e2e.clients.lab import Lab, Ran
@@ -24,6 +25,7 @@ WHOSE = {"gemini": "gemini-cli", "openai-agents": "", "pydantic-ai": ""} | {
     name: name for name in ("claude-code", "codex", "opencode", "hermes", "deepagents")
 }
 """The runtime of a driver, as `extgate.yaml` calls it."""
+OPEN = 3
 EXTGATE = [sys.executable, "-m", "extgate.cli.main"]
 
 
@@ -35,9 +37,12 @@ def finding_about(lab: Lab, entry: str) -> str:
 
 
 def apply(lab: Lab, runtime: str) -> Ran:
-    """Puts the lab's project under the agent: `extgate trust`, then `extgate apply`."""
+    """Puts the lab's project under the agent: `extgate trust`, then `extgate apply`.
+
+    Its exit 3 says that something denied stays open, which the run will show.
+    """
     for words in (["trust", "--yes"], ["apply", runtime, "probe", "--project", str(lab.project)]):
         ran = lab.run([*EXTGATE, "-w", str(lab.workspace), *words], lab.environment(), 60)
-        if ran.code != 0:
+        if ran.code not in (0, OPEN):
             return ran
-    return ran
+    return replace(ran, code=0)

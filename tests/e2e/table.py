@@ -1,0 +1,118 @@
+"""The table of intents and runtimes: runs what was not run yet, prints it, and writes its page.
+
+    python -m tests.e2e.table                      all of it; what was seen with the same code is not run again
+    python -m tests.e2e.table --runtime codex --intent resources --fresh
+    python -m tests.e2e.table --keep               whatever was seen before is kept, also with other code
+    python -m tests.e2e.table --write              and writes docs/reference/runtimes.md and runtimes.json
+
+Exit: 0; 3 when a cell leaked under extgate or is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from datetime import date
+from pathlib import Path
+
+from tests.e2e.clients import worker
+from tests.e2e.clients.cases import Case, NotThere
+from tests.e2e.clients.install import CLIENTS, NotInstalled, installed
+from tests.e2e.clients.intents import INTENTS
+from tests.e2e.clients.lab import Lab
+from tests.e2e.clients.observe import COLUMNS, observe, runtime
+from tests.e2e.clients.page import page
+from tests.e2e.clients.record import KEPT, PAGE, Record, load, stamp
+from tests.e2e.clients.verdicts import counts, verdict, verdicts
+
+
+def run(names: Iterable[str], intents: Sequence[str], *, fresh: bool = False, keep: bool = False) -> Record:
+    """The record with these cells in it; saved after each of them."""
+    record = load()
+    record.date = date.today().isoformat()
+    try:
+        for name in names:
+            record.versions[name] = CLIENTS[name].version
+            try:
+                command = installed(name)
+            except NotInstalled as error:
+                record.skipped[name] = str(error)
+                print(f"{name}: skipped: {error}", flush=True)
+                continue
+            record.skipped.pop(name, None)
+            stamps = {column: stamp(column, name) for column in COLUMNS}
+            for intent in intents:
+                _cell(record, name, intent, command, stamps, fresh=fresh, keep=keep)
+                record.save()
+    finally:
+        worker.stop_all()
+        record.save()
+    return record
+
+
+def _cell(
+    record: Record, name: str, intent: str, command: Sequence[str], stamps: dict[str, str], *, fresh: bool, keep: bool
+) -> None:
+    cell = record.at(name, intent)
+    cell["deny"] = _deny(name, intent)
+    started, ran = time.monotonic(), []
+    for column in COLUMNS:
+        before = cell.get(column)
+        if before and not fresh and (keep or before.get("stamp") == stamps[column]):
+            continue
+        seen = observe(name, intent, column, command)
+        cell[column] = {"why": seen.why} if isinstance(seen, NotThere) else seen.as_json()
+        cell[column]["stamp"] = stamps[column]
+        ran.append(column)
+    found = verdict(name, intent, cell)
+    took = f"{time.monotonic() - started:.0f} s" if ran else "kept"
+    print(f"{name:14} {intent:15} {found.native:9} -> {found.after:10} ({took}) {found.why[:200]}", flush=True)
+
+
+def _deny(name: str, intent: str) -> dict[str, object] | None:
+    """What was configured, with the lab's own paths left out."""
+    place = Lab(Path(tempfile.mkdtemp(prefix="extgate-deny-")))
+    try:
+        case = runtime(name).cases(place, False)[intent]
+        if not isinstance(case, Case):
+            return None
+        return {"native": _placeless(case.native, str(place.root)), "profile": case.profile}
+    finally:
+        shutil.rmtree(place.root)
+
+
+def _placeless(value: object, root: str) -> object:
+    if isinstance(value, dict):
+        return {k: _placeless(v, root) for k, v in value.items() if k not in ("command", "args") or k == "args"}
+    if isinstance(value, list):
+        return [_placeless(one, root) for one in value if not str(one).startswith(("/", root))]
+    return value
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runtime", action="append", choices=list(CLIENTS), help="only this one; may be repeated")
+    parser.add_argument("--intent", action="append", choices=list(INTENTS), help="only this one; may be repeated")
+    parser.add_argument("--fresh", action="store_true", help="run again what was run before")
+    parser.add_argument("--keep", action="store_true", help="keep what was seen with other code")
+    parser.add_argument("--write", action="store_true", help="write the page and the record of docs/reference")
+    options = parser.parse_args(argv)
+    record = run(
+        options.runtime or list(CLIENTS), options.intent or list(INTENTS), fresh=options.fresh, keep=options.keep
+    )
+    said = page(record)
+    print(f"\n{said.partition('## The denies')[0]}")
+    if options.write:
+        record.save(KEPT)
+        PAGE.write_text(said)
+        print(f"written: {PAGE}, {KEPT}")
+    found = counts(verdicts(record))
+    return 3 if found.get("after leaked") or found.get("after broken") or found.get("native broken") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
