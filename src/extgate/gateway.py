@@ -140,12 +140,16 @@ def _note(spec: ServerSpec, code: str, message: str) -> Finding:
 
 @dataclass(eq=False)
 class Gateway:
-    """A gateway that is open: doors by agent in `hub.doors`, kept as the files say."""
+    """A gateway that is open: doors by agent in `hub.doors`, kept as the files say.
+
+    on_settings: called with what `extgate.yaml` says now, after it was read.
+    """
 
     hub: Hub
     host: Host
     settings: GatewaySettings
     say: Callable[[str], None]
+    on_settings: Callable[[GatewaySettings], None] = lambda settings: None
 
     def refresh(self) -> None:
         """Gives every seated agent its door, and tells clients what became other. On the hub's loop."""
@@ -179,6 +183,7 @@ class Gateway:
             self.say(str(error))
             return
         self.hub.quotas.configure(self.settings.limits.quotas)
+        self.on_settings(self.settings)
 
 
 @asynccontextmanager

@@ -178,6 +178,14 @@ def open_callers(settings: CallerSettings, url: str, before: Callers | None = No
     return Callers(url=settings.url or url, tokens=tokens, issuers=issuers, proxies=settings.proxies)
 
 
+def open_operators(settings: CallerSettings) -> frozenset[bytes] | None:
+    """The digests of the operators' tokens; None where nobody needs one. Where callers have to prove something and no
+    file names operators, there are none."""
+    if settings.operators is not None:
+        return read_operators(settings.operators)
+    return None if settings.is_open else frozenset()
+
+
 def read_tokens(file: Path) -> Mapping[bytes, frozenset[str]]:
     """The agents that each token may be, by the token's digest.
 

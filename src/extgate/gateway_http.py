@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from extgate.enforce.callers.callers import Callers
 from extgate.enforce.mcp.front_http import LOOPBACK, Front
 from extgate.enforce.mcp.http_server import Listening, Request, listen
 from extgate.errors import WorkspaceError
 from extgate.gateway import TICK_S, Gateway
-from extgate.gateway_callers import open_callers
+from extgate.gateway_callers import open_callers, open_operators
 from extgate.gateway_settings import GatewaySettings
+from extgate.gateway_state import metrics_page, state_page
 from extgate.wire_settings import open_wire
 
 IDLE_S = 120.0
@@ -29,18 +32,26 @@ def why_not_here(host: str) -> WorkspaceError:
 
 @dataclass(eq=False)
 class Address:
-    """What `open_front` opens."""
+    """What `open_front` opens. say: takes lines for people."""
 
     settings: GatewaySettings
     host: str
     callers: Callers
+    operators: frozenset[bytes] | None
+    say: Callable[[str], None] = lambda line: None
     listening: Listening | None = None
     front: Front | None = None
+    _stamps: object = None
 
     @property
     def port(self) -> int:
         assert self.listening is not None
         return self.listening.port
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{_bracketed(self.host)}:{self.port}"
 
     def handle(self, request: Request) -> None:
         if self.front is not None:
@@ -52,32 +63,67 @@ class Address:
 
     def serve(self, gateway: Gateway) -> None:
         """Opens the routes."""
-        hosts = LOOPBACK | {name.lower() for name in self.settings.hosts} | {self.host}
-        self.front = front = Front(gateway.hub, hosts=frozenset(hosts), callers=self.callers)
+        self.front = front = Front(gateway.hub, hosts=self._hosts(), callers=self.callers, operators=self.operators)
         front.wire = open_wire(gateway, lambda: front.callers.is_open)
+        front.pages["/metrics"] = lambda: metrics_page(gateway, front)
+        front.pages["/api/state"] = lambda: state_page(gateway, front)
+        gateway.on_settings = self.configure
+
+    def configure(self, settings: GatewaySettings) -> None:
+        """Follows the settings, and the files of tokens that they name. What cannot be read leaves the last in force;
+        who may not call any more is put out."""
+        stamps = (settings.hosts, settings.callers, _stamp(settings.callers.tokens), _stamp(settings.callers.operators))
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        if settings.callers.is_open and self.host not in LOOPBACK:
+            self.say(str(why_not_here(self.host)))
+            return
+        try:
+            callers = open_callers(settings.callers, self.url, self.callers)
+            operators = open_operators(settings.callers)
+        except WorkspaceError as error:
+            self.say(f"{error}; the last that could be read stays in force")
+            return
+        self.settings, self.callers, self.operators = settings, callers, operators
+        if self.front is not None:
+            self.front.hosts, self.front.callers, self.front.operators = self._hosts(), callers, operators
+            self.front.put_out()
 
     def drain(self) -> None:
-        """Takes no new clients; calls in flight go on."""
+        """Takes no new calls; those in flight go on. What comes is answered with where to go, not cut off."""
         if self.front is not None:
             self.front.is_draining = True
-        if self.listening is not None:
-            self.listening.refuse()
+
+    def _hosts(self) -> frozenset[str]:
+        own = {urlsplit(self.settings.callers.url).hostname or self.host, self.host}
+        return frozenset(LOOPBACK | {name.lower() for name in self.settings.hosts} | own)
 
 
 @asynccontextmanager
-async def open_front(settings: GatewaySettings, host: str, port: int) -> AsyncIterator[Address]:
+async def open_front(
+    settings: GatewaySettings, host: str, port: int, say: Callable[[str], None] = lambda line: None
+) -> AsyncIterator[Address]:
     """The address, bound. Raises OSError when it is taken, WorkspaceError for a bad file of tokens."""
-    address = Address(settings, host, open_callers(settings.callers, ""))
+    address = Address(settings, host, open_callers(settings.callers, ""), open_operators(settings.callers), say)
     address.listening = await listen(host, port, address.handle, settings.limits)
-    address.callers.url = address.callers.url or f"http://{_bracketed(host)}:{address.port}"
-    ticking = asyncio.ensure_future(_tick(address))
+    address.callers.url = address.callers.url or address.url
+    ticking = [asyncio.ensure_future(_tick(address)), asyncio.ensure_future(_follow(address))]
     try:
         yield address
     finally:
-        ticking.cancel()
+        for task in ticking:
+            task.cancel()
         address.listening.close()
         if address.front is not None and address.front.wire is not None:
             address.front.wire.close()
+
+
+async def _follow(address: Address) -> None:
+    """Looks after the files of tokens, which no watcher of the workspace knows."""
+    while True:
+        await asyncio.sleep(TICK_S)
+        address.configure(address.settings)
 
 
 async def _tick(address: Address) -> None:
@@ -91,3 +137,12 @@ async def _tick(address: Address) -> None:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _stamp(file: Path | None) -> object:
+    """By which a file is known to be the same; None for one that is not there."""
+    try:
+        found = file.stat() if file is not None else None
+    except OSError:
+        return None
+    return found and (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)

@@ -16,7 +16,7 @@ from extgate.enforce.mcp.http_client import Events, Origin
 from extgate.enforce.mcp.options import Limits
 from extgate.errors import WorkspaceError
 from extgate.gateway_callers import CallerSettings, read_tokens
-from extgate.gateway_http import open_front
+from extgate.gateway_http import Address, open_front
 from extgate.gateway_settings import GatewaySettings
 from tests.unit.gateway_world import World, run
 
@@ -61,6 +61,8 @@ class Answer:
 class Web:
     """A client of one address."""
 
+    address: Address
+
     def __init__(self, port: int) -> None:
         self.port = port
         self.origin = Origin(f"http://127.0.0.1:{port}/")
@@ -94,6 +96,7 @@ async def served(world: World, settings: GatewaySettings | None = None) -> Async
     async with open_front(settings or GatewaySettings(), "127.0.0.1", 0) as front, world.open() as gateway:
         front.serve(gateway)
         web = Web(front.port)
+        web.address = front
         yield web
         web.origin.close()
 

@@ -73,7 +73,7 @@ async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
     def say(line: str) -> None:
         print(f"extgate: {show(line)}", file=sys.stderr)
 
-    async with open_front(settings, host, port) as front:
+    async with open_front(settings, host, port, say) as front:
         say(f"listening on http://{host}:{front.port}")
         async with open_gateway(root, trust=trust, say=say) as gateway:
             front.serve(gateway)

@@ -133,6 +133,11 @@ def check_claims(claims: Claims, *, issuer: str, audiences: frozenset[str], now:
         raise TokenError("it names nobody")
 
 
+def expiry_of(claims: Claims) -> float:
+    """When a checked token ends, on the wall clock."""
+    return _time(claims, "exp")
+
+
 def _time(claims: Claims, name: str, absent: float | None = None) -> float:
     if name not in claims and absent is not None:
         return absent

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from extgate.enforce.callers.proxies import Proxies, is_within
-from extgate.enforce.callers.tokens import NEEDED, Tokens, bearer
+from extgate.enforce.callers.grants import is_revoked
+from extgate.enforce.callers.proxies import BY_CERTIFICATE, Proxies, is_within
+from extgate.enforce.callers.tokens import BY_TOKEN, NEEDED, Tokens, bearer
 from extgate.enforce.callers.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -47,6 +48,18 @@ class Callers:
         if known is not None:
             return known
         return self._by_issuer(token, agent)
+
+    def knows(self, caller: str, agent: str) -> bool:
+        """Whether a caller who was let in would be let in now, as far as can be said without what it showed."""
+        if caller.startswith(BY_TOKEN):
+            return self.tokens is not None and self.tokens.knows(caller, agent)
+        if caller.startswith(BY_CERTIFICATE):
+            return self.proxies is not None and self.proxies.knows(caller.removeprefix(BY_CERTIFICATE), agent)
+        if not caller:
+            return self.is_open
+        issuer, _, subject = caller.partition(":")[2].partition(" ")
+        known = self.issuers.get(issuer)
+        return known is not None and not is_revoked(known.settings.revoked, {"sub": subject})
 
     def _by_issuer(self, token: str, agent: str) -> Verdict | Awaitable[Verdict]:
         if self.issuers and token.count(".") == 2:

@@ -15,6 +15,7 @@ from extgate.enforce.callers.access_tokens import (
     Key,
     TokenError,
     check_claims,
+    expiry_of,
     issuer_of,
     read_head,
     read_key,
@@ -31,6 +32,8 @@ STALE_S = 3600.0
 """Keys that could not be fetched again for so long are no longer believed."""
 RETRY_S = 10.0
 """An issuer is not asked for its keys more often than this, whatever key ids tokens name."""
+BY_ISSUER = "subject:"
+"""How the names of callers begin for whom an issuer speaks."""
 MAX_KEYS = 100
 MAX_KNOWN = 4096
 Fetch = Callable[[str], Awaitable[Mapping[str, Any]]]
@@ -181,7 +184,8 @@ class Issuer:
             why = "this token does not let its bearer be this agent"
             return Verdict(why=why, status=403, error="insufficient_scope", scope=scope)
         who = claims.get("sub", claims.get("client_id"))
-        return Verdict(caller=f"{self.settings.issuer} {who}")
+        until = expiry_of(claims) + own.leeway_s
+        return Verdict(caller=f"{BY_ISSUER}{self.settings.issuer} {who}", until=until)
 
     def _claims(self, token: str, head: Head) -> Claims:
         """The claims of a token whose signature holds; remembered as long as the keys are the same."""

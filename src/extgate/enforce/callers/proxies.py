@@ -11,6 +11,8 @@ from extgate.enforce.callers.verdict import Verdict
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MAX_IDENTITY = 4096
+BY_CERTIFICATE = "certificate:"
+"""How the names of callers begin whom a proxy has known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,11 @@ class Proxies:
     agents: Mapping[str, tuple[str, ...]]
     proof: tuple[str, str] | None = None
 
+    @property
+    def headers(self) -> frozenset[str]:
+        """The headers that are believed of a proxy."""
+        return frozenset({self.header, self.proof[0] if self.proof else self.header})
+
     def judge(self, headers: Mapping[str, str], peer: str, agent: str) -> Verdict | None:
         """What the header gives; None when there is none. From anybody else than a proxy it is a refusal."""
         name = headers.get(self.header)
@@ -34,10 +41,14 @@ class Proxies:
             return Verdict(why=f"`{self.header}` is taken from this gateway's proxies alone", status=403)
         if self.proof is not None and headers.get(self.proof[0]) != self.proof[1]:
             return Verdict(why="the proxy does not vouch for this caller's certificate", status=403)
-        patterns = self.agents.get(name, ()) if len(name) <= MAX_IDENTITY else ()
-        if not patterns or not match_any(agent, patterns):
+        if not self.knows(name, agent):
             return Verdict(why="this caller's certificate is not one of this agent's", status=403)
-        return Verdict(caller=f"certificate:{name}")
+        return Verdict(caller=f"{BY_CERTIFICATE}{name}")
+
+    def knows(self, name: str, agent: str) -> bool:
+        """Whether the caller of this name may be the agent."""
+        patterns = self.agents.get(name, ()) if len(name) <= MAX_IDENTITY else ()
+        return bool(patterns) and match_any(agent, patterns)
 
 
 def is_within(address: str, networks: tuple[Network, ...]) -> bool:

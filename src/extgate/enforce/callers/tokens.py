@@ -9,6 +9,8 @@ from extgate.enforce.callers.verdict import Verdict
 
 MAX_TOKEN = 16 * 1024
 """Longest token that is looked at, in characters."""
+BY_TOKEN = "token:"
+"""How the names of callers begin who showed one."""
 NEEDED = "a bearer token is needed"
 NOT_THIS_AGENT = "this token is not one of this agent's"
 
@@ -41,4 +43,15 @@ class Tokens:
             return None
         if agent not in agents:
             return Verdict(why=NOT_THIS_AGENT, error="invalid_token")
-        return Verdict(caller=f"token:{digest.hex()[:16]}")
+        return Verdict(caller=_caller(digest))
+
+    def knows(self, caller: str, agent: str) -> bool:
+        """Whether a caller whom one of these let in would be let in now."""
+        return any(
+            _caller(digest) == caller and agent in agents and digest not in self.withdrawn
+            for digest, agents in self.agents_by_digest.items()
+        )
+
+
+def _caller(digest: bytes) -> str:
+    return f"{BY_TOKEN}{digest.hex()[:16]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +14,7 @@ class Verdict:
 
     why: why not, in one line that names nothing of the caller's; empty: it may. status: of the answer, 401, 403 or 503.
     error: RFC 6750's word for it, empty when nothing was shown. scope: what a token would have to hold. caller: who it
-    is, the same for all of its requests; empty where nobody logs in.
+    is, the same for all of its requests; empty where nobody logs in. until: when that ends, on the wall clock.
     """
 
     why: str = ""
@@ -21,6 +22,7 @@ class Verdict:
     error: str = ""
     scope: str = ""
     caller: str = ""
+    until: float = math.inf
 
     def __bool__(self) -> bool:
         return not self.why

@@ -7,13 +7,16 @@ again. Foreign hosts and origins are refused, and headers that repeat the body m
 from __future__ import annotations
 
 import base64
+import math
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import unquote, urlsplit
 
 from extgate.enforce.callers.callers import WELL_KNOWN, Callers
+from extgate.enforce.callers.tokens import bearer, digest_of
 from extgate.enforce.callers.verdict import Verdict
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import LEGACY, MODERN, is_modern
@@ -28,27 +31,49 @@ from extgate.enforce.wire.front import MARK, Wire
 JSON = "application/json"
 EVENTS = "text/event-stream"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "host", "origin", "authorization")
+_ROUTING = (
+    "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "host", "origin", "authorization",
+    "x-extgate-authorization",
+)  # fmt: skip
 
 Then = Callable[[Request, str], None]
 """What goes on with a request once its caller is known to be one of that agent's."""
+
+
+Page = Callable[[], tuple[str, bytes]]
+"""What operators may see: its media type, and the page."""
+
+
+@dataclass(slots=True, eq=False)
+class Seat:
+    """A session and the way to its client, whose agent and caller alone may use it. until: when the last token that
+    was shown ends, on the wall clock."""
+
+    agent: str
+    caller: str
+    session: Session
+    outbox: Outbox
+    until: float = math.inf
 
 
 @dataclass(slots=True)
 class Front:
     """The routes. hosts: names under which the gateway may be addressed, and whose pages may address it.
 
-    sessions: by id, with the agent and the caller that each belongs to.
+    pages: by path. operators: digests of the tokens that open them; None: nobody needs one. sessions: by id, and
+    streams of the stateless era by a name that nobody knows. now: the wall clock.
     """
 
     hub: Hub
     hosts: frozenset[str] = LOOPBACK
     callers: Callers = field(default_factory=Callers)
     not_ready: Callable[[], str] = lambda: ""
-    sessions: dict[str, tuple[tuple[str, str], Session, Outbox]] = field(default_factory=dict)
-    tasks: set[object] = field(default_factory=set)
+    pages: dict[str, Page] = field(default_factory=dict)
+    operators: frozenset[bytes] | None = None
+    sessions: dict[str, Seat] = field(default_factory=dict)
     is_draining: bool = False
     wire: Wire | None = None
+    now: Callable[[], float] = time.time
 
     def handle(self, request: Request) -> None:
         """Answers one request; what goes wrong inside is an error for this client alone."""
@@ -58,8 +83,10 @@ class Front:
             request.answer(500, json.error(b"null", json.INTERNAL, "the gateway failed"), JSON)
 
     def _route(self, request: Request) -> None:
-        path = urlsplit(request.path).path
-        if why := self._why_foreign(request):
+        path = urlsplit(request.path).path if request.path.startswith("/") else ""
+        if path in self.pages and self.operators is not None:  # a token is needed, which no foreign page has
+            self._page(request, self.pages[path], self.operators)
+        elif why := self._why_foreign(request):
             request.answer(403, json.error(b"null", REFUSED, why), JSON)
         elif twice := request.twice.intersection(_ROUTING):
             name = min(twice)
@@ -71,6 +98,8 @@ class Front:
             request.answer(503 if why else 200, (why or "ok").encode() + b"\n", "text/plain")
         elif path.startswith("/agents/") and path.endswith("/mcp") and len(path) > 12:
             self.admit(request, unquote(path[len("/agents/") : -len("/mcp")]), self._agent)
+        elif path in self.pages:
+            self._page(request, self.pages[path], None)
         elif path.startswith("/agents/") and MARK in path and self.wire is not None:
             self.wire.take(request, self.admit)
         elif path.startswith(f"{WELL_KNOWN}/agents/") and path.endswith("/mcp") and self.callers.issuers:
@@ -88,11 +117,27 @@ class Front:
             return f"pages of `{origin[:100]}` may not call this gateway"
         return ""
 
+    def _page(self, request: Request, page: Page, operators: frozenset[bytes] | None) -> None:
+        token = bearer(request.headers.get("authorization", "")) if "authorization" not in request.twice else None
+        if operators is not None and (token is None or digest_of(token) not in operators):
+            why = "an operator's token is needed; see `gateway.operators` in extgate.yaml"
+            request.answer(401, json.error(b"null", REFUSED, why), JSON, {"www-authenticate": "Bearer"})
+        elif request.method != "GET":
+            request.answer(405, headers={"allow": "GET"})
+        else:
+            kind, body = page()
+            request.answer(200, body, kind, {"cache-control": "no-store", "x-content-type-options": "nosniff"})
+
     # ------------------------------------------------------------------------------------------ who calls
 
     def admit(self, request: Request, agent: str, then: Then) -> None:
         """Goes on with a request whose caller may be the agent, and answers any other: at once, unless an issuer's keys
         have to be fetched first."""
+        proxies = self.callers.proxies
+        if proxies is not None and request.twice.intersection(proxies.headers):
+            why = "a header that names the caller came more than once"
+            request.answer(400, json.error(b"null", HEADER_MISMATCH, why), JSON)
+            return
         judged = self.callers.judge(request.headers, request.connection.peer, agent)
         if isinstance(judged, Verdict):
             self._admitted(request, agent, then, judged)
@@ -109,10 +154,11 @@ class Front:
         if request.is_over:
             return
         if not verdict:
+            self.hub.figures.turned_away[verdict.status] += 1
             headers = {"www-authenticate": self.callers.challenge(verdict, agent)} if verdict.status != 503 else {}
             request.answer(verdict.status, json.error(b"null", REFUSED, verdict.why), JSON, headers)
             return
-        request.caller = verdict.caller
+        request.caller, request.until = verdict.caller, verdict.until
         then(request, agent)
 
     # ------------------------------------------------------------------------------------------ methods
@@ -142,7 +188,11 @@ class Front:
         except EnvelopeError as error:
             request.answer(400, json.error(error.id, error.code, error.message), JSON)
             return
-        if is_modern(message) or request.headers.get("mcp-protocol-version") in MODERN:
+        if self.is_draining and message.is_request:
+            request.is_kept = False
+            why = "the gateway is ending; try again, another one may be there"
+            request.answer(503, json.error(message.id, REFUSED, why), JSON, {"retry-after": "1"})
+        elif is_modern(message) or request.headers.get("mcp-protocol-version") in MODERN:
             self._modern(request, agent, message)
         elif why := _mismatch(request, message):
             request.answer(400, json.error(message.id, HEADER_MISMATCH, why), JSON)
@@ -174,9 +224,8 @@ class Front:
             self._receive(session, message)
 
     def _begin(self, request: Request, agent: str, message: Envelope) -> None:
-        if self.is_draining or len(self.sessions) >= self.hub.limits.sessions:
-            why = "the gateway is ending" if self.is_draining else "there are too many sessions"
-            request.answer(503, json.error(message.id, REFUSED, why), JSON)
+        if len(self.sessions) >= self.hub.limits.sessions:
+            request.answer(503, json.error(message.id, REFUSED, "there are too many sessions"), JSON)
             return
         name = secrets.token_urlsafe(24)
         outbox = Outbox(self.hub.limits)
@@ -185,7 +234,7 @@ class Front:
 
         def opened() -> None:
             if session.is_open:
-                self.sessions[name] = ((agent, request.caller), session, outbox)
+                self.sessions[name] = Seat(agent, request.caller, session, outbox, request.until)
                 outbox.headers = {"mcp-session-id": name}
             else:  # refused: the answer says why, and there is no session
                 self.hub.close(session)
@@ -211,6 +260,8 @@ class Front:
         outbox.before_last = partial(self.hub.close, session)
         outbox.expect(message.key, request)
         request.on_gone = partial(self.hub.close, session)
+        if message.method == "subscriptions/listen":  # stays open, so it must end with the right to hear it
+            self.sessions[secrets.token_urlsafe(24)] = Seat(agent, request.caller, session, outbox, request.until)
         self._receive(session, message)
 
     def _receive(self, session: Session, message: Envelope) -> None:
@@ -243,30 +294,45 @@ class Front:
         if said is None:
             request.answer(400, json.error(id, INVALID_REQUEST, "no `Mcp-Session-Id`; send `initialize` first"), JSON)
             return None
-        whose = (agent, request.caller)
-        owner, session, outbox = self.sessions.get(said, (("", ""), None, None))
-        if session is None or outbox is None or owner != whose or session not in self.hub.clients:
-            self.sessions.pop(said, None) if owner == whose else None
+        seat = self.sessions.get(said)
+        if seat is None or (seat.agent, seat.caller) != (agent, request.caller):
+            seat = None
+        elif seat.session not in self.hub.clients:
+            del self.sessions[said]
+            seat = None
+        if seat is None:
             request.answer(404, json.error(id, INVALID_REQUEST, "no such session; send `initialize` again"), JSON)
             return None
-        return session, outbox
+        seat.until = request.until
+        return seat.session, seat.outbox
 
     def _end(self, name: str) -> None:
-        _, session, outbox = self.sessions.pop(name)
-        self.hub.close(session)
-        outbox.close()
+        seat = self.sessions.pop(name)
+        self.hub.close(seat.session)
+        seat.outbox.close()
 
     # ------------------------------------------------------------------------------------------ by the clock
 
     def tick(self) -> None:
-        """Keeps streams alive, and forgets the sessions that the hub has ended."""
-        for name, (_, session, outbox) in tuple(self.sessions.items()):
-            outbox.keep_alive()
-            if outbox.is_read:
-                self.hub.touch(session)
-            if session not in self.hub.clients:
-                outbox.close()
+        """Keeps streams alive as long as their callers' tokens last, and forgets the sessions that the hub ended."""
+        for name, seat in tuple(self.sessions.items()):
+            if self.now() > seat.until and seat.outbox.is_modern:
+                self._end(name)
+                continue
+            if self.now() > seat.until:
+                seat.outbox.end_own()
+            seat.outbox.keep_alive()
+            if seat.outbox.is_read:
+                self.hub.touch(seat.session)
+            if seat.session not in self.hub.clients:
+                seat.outbox.close()
                 del self.sessions[name]
+
+    def put_out(self) -> None:
+        """Ends the sessions of callers who would not be let in any more."""
+        for name, seat in tuple(self.sessions.items()):
+            if not self.callers.knows(seat.caller, seat.agent):
+                self._end(name)
 
 
 def _name(url: str) -> str:

@@ -128,6 +128,11 @@ class Outbox:
                 stream.request.end() if stream.request.is_stream else stream.request.answer(404)
         self._by_key.clear()
 
+    def end_own(self) -> None:
+        """Ends the client's own stream; its requests go on."""
+        if self._own.request is not None and not self._own.request.is_over:
+            self._own.request.end()
+
     @property
     def is_read(self) -> bool:
         """Whether the client holds a stream open."""

@@ -6,6 +6,7 @@ Measured against uvicorn and granian: their layers cost about as much again as t
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -14,10 +15,10 @@ from typing import cast
 
 import httptools
 
-from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.long import Data
-
+from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pump import Pump
+
 MAX_HEAD = 64 * 1024
 REASONS = {
     200: "OK", 202: "Accepted", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
@@ -31,7 +32,8 @@ REASONS = {
 class Request:
     """One request that has come whole. headers: lower case; twice: the names that came more than once.
 
-    on_gone: called when the client hangs up before the answer is complete. caller: who it was found to be from.
+    on_gone: called when the client hangs up before the answer is complete. caller: who it was found to be from,
+    until: and when that ends, on the wall clock.
     """
 
     connection: Connection
@@ -45,6 +47,7 @@ class Request:
     is_over: bool = False
     is_kept: bool = True
     caller: str = ""
+    until: float = math.inf
 
     def answer(self, status: int, body: Data = b"", kind: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Answers whole."""
@@ -104,10 +107,10 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self._pump = Pump(self.transport, self._limits.unsent)
         peer = transport.get_extra_info("peername")
         self.peer = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         if len(self._open) >= self._limits.connections:
-        self._pump = Pump(self.transport, self._limits.unsent)
             self._fail(503)
         self._open.add(self)
 
@@ -115,10 +118,10 @@ class Connection(asyncio.Protocol):
         self._open.discard(self)
         current, self._current = self._current, None
         self._queue.clear()
+        self._pump.drop()
         if current is not None and not current.is_over:
             current.is_over = True
             if current.on_gone is not None:
-        self._pump.drop()
                 current.on_gone()
 
     def data_received(self, data: bytes) -> None:
@@ -231,16 +234,10 @@ class Listening:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    def refuse(self) -> None:
-        """Takes no more connections, and closes those that carry no request."""
-        self._server.close()
-        for connection in tuple(self.connections):
-            connection.close_if_idle()
-
-            connection.close_if_stuck(before)
     def expire(self, before: float) -> None:
         """Closes the connections that have carried no whole request since that time."""
         for connection in tuple(self.connections):
+            connection.close_if_stuck(before)
             if connection.waits_since < before:
                 connection.close_if_idle()
 

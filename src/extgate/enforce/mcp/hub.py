@@ -178,6 +178,9 @@ class Hub:
         while time.monotonic() < until and any(session.in_flight for session in self.clients):
             await asyncio.sleep(0.02)
         for session in tuple(self.clients):
+            for call in tuple(session.in_flight.values()):  # nobody is left without an answer
+                self._cancel(self.clients[session], call, b"")
+                self.finish(call, failure(call, "the gateway ended before this call's answer came"))
             self.close(session)
         for upstream in (*self.bases.values(), *self._modern.values()):
             self._end(upstream)
