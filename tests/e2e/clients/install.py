@@ -32,13 +32,17 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One pinned client. packages: npm's, or with `is_python` PyPI's, as `name==version`. megabytes: on disk, seen."""
+    """One pinned client. packages: npm's, or with `is_python` PyPI's. megabytes: on disk, seen.
+
+    path: a folder of programs that it needs.
+    """
 
     name: str
     version: str
     packages: tuple[str, ...]
     program: str
     is_python: bool = False
+    path: str = ""
     megabytes: int
 
 
@@ -62,8 +66,9 @@ CLIENTS = {
         Client(
             name="opencode",
             version="1.18.33",
-            packages=(f"opencode-linux-{MACHINE}@1.18.33",),
+            packages=(f"opencode-linux-{MACHINE}@1.18.33", f"@vscode/ripgrep-linux-{MACHINE}@1.18.0"),
             program=f"node_modules/opencode-linux-{MACHINE}/bin/opencode",
+            path=f"node_modules/@vscode/ripgrep-linux-{MACHINE}/bin",
             megabytes=177,
         ),
         Client(
@@ -126,6 +131,12 @@ def installed(name: str) -> list[str]:
         words = (error.stderr or b"")[-400:]
         said = words.decode(errors="replace") if isinstance(words, bytes) else words
         raise NotInstalled(f"{name} {client.version}: {error.cmd[0]} ended with {error.returncode} {said}") from error
+
+
+def needed_programs(name: str) -> list[str]:
+    """Folders for the path of a client that is installed."""
+    path = CLIENTS[name].path
+    return [str(CACHE / name / path)] if path else []
 
 
 def _npm(client: Client) -> list[str]:

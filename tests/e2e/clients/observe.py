@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.e2e.clients.cases import CHILD, Case, NotThere, merged
 from tests.e2e.clients.gated import WHOSE, apply, finding_about, write_workspace
+from tests.e2e.clients.install import needed_programs
 from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.model import ScriptedModel
 
@@ -46,7 +47,7 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
     """Runs it in a place of its own, which is kept where `keep` says."""
     driver = runtime(name)
     with tempfile.TemporaryDirectory(prefix="extgate-e2e-", ignore_cleanup_errors=True) as made:
-        lab = Lab(keep or Path(made))
+        lab = Lab(keep or Path(made), needed_programs(name))
         is_gated = column in ("open", "after")
         case = driver.cases(lab, is_gated)[intent]
         if isinstance(case, NotThere):

@@ -61,7 +61,6 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         [Call(f"mcp__{server}__read_resource", {"uri": "probe://alpha/secret"})]
         for server in ("alpha", *(["extgate"] if gated else []))
     ]
-    late = [*mcp("read_thing", gated), *mcp("late_danger", gated) * 4]
     return {
         "builtin": Case(
             effect=MARKER, attack=shell, native=disabled("terminal"), profile="tools: {disabled: [terminal]}"
@@ -147,11 +146,5 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             native={"config": {"skills": {"disabled": ["secret-skill"]}}},
             profile="skills: {disabled: [secret-skill]}",
         ),
-        "late-tool": Case(
-            effect=called("late_danger"),
-            attack=late,
-            base={"servers": {"alpha": lab.server("alpha", "--grow")}},
-            native=alpha(exclude=["write_thing", "delete_thing", "danger_zone"]),
-            profile="mcp: {allowed: [alpha/read_thing]}",
-        ),
+        "late-tool": NotThere(why="the tools of a turn that runs stay as they were, and one query is one turn"),
     }
