@@ -1,0 +1,126 @@
+"""Listings between tags or under headings, as Codex, opencode, Gemini CLI and Hermes put them into prompts.
+
+Seen in the requests of Codex 0.171.0, opencode 1.18.33, Gemini CLI 0.61.0 and hermes-agent 0.19.0 against a scripted
+model, 2026-11-30. Other text is left as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from extgate.enforce.wire import spans
+from extgate.enforce.wire.judge import Entry
+from extgate.enforce.wire.listings import HINTS, Listed, Section, sections
+from extgate.enforce.wire.reading import Reading
+from extgate.enforce.wire.spans import Span
+
+_SKILL, _AGENT = ("skill",), ("subagent",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """begin, end: what stands around it; items: its entries, each with its name."""
+
+    begin: str
+    end: str
+    items: re.Pattern[str]
+    kinds: tuple[str, ...] = ()
+    is_server: bool = False
+
+
+def _tagged(tag: str) -> re.Pattern[str]:
+    """`<tag>…<name>NAME</name>…</tag>` with its line."""
+    inside = rf"(?:(?!</{tag}>).)*?"
+    return re.compile(rf"[ \t]*<{tag}>{inside}<name>(?P<name>[^<]*)</name>{inside}</{tag}>[ \t]*\n?", re.DOTALL)
+
+
+_BULLET = re.compile(r"^[ \t]*- (?P<name>[^\s`:][^\n]*?): [^\n]*\n?", re.MULTILINE)
+_TREE = re.compile(
+    r"^(?:  \S[^\n]*:[^\n]*\n(?=    - [^\n]*\n(?!    - )))?    - (?P<name>[^\n]+?)(?:: [^\n]*)?\n", re.MULTILINE
+)
+"""Hermes' index: a category's line goes with its skill where it has one only."""
+_QUOTED = re.compile(r"'(?P<name>[^'\n]+)'(?:, (?='))?")
+_SERVER = re.compile(r"[ \t]*<server name=\"(?P<name>[^\"<>]*)\">(?:(?!</server>).)*</server>[ \t]*\n?", re.DOTALL)
+_TOLD = re.compile(
+    r"The following are instructions provided by the tool server '(?P<name>[^'\n]*)':\n"
+    r"---\[start of server instructions\]---\n.*?\n---\[end of server instructions\]---\n*",
+    re.DOTALL,
+)
+
+_BLOCKS = (
+    _Block("<available_skills>", "</available_skills>", _tagged("skill"), _SKILL),
+    _Block("<skills_instructions>", "</skills_instructions>", _BULLET, _SKILL),
+    _Block("<available_subagents>", "</available_subagents>", _tagged("subagent"), _AGENT),
+    _Block("<available_agents>", "</available_agents>", _tagged("agent"), _AGENT),
+    _Block("<mcp_instructions>", "</mcp_instructions>", _SERVER, is_server=True),
+)
+HINTS_TAGGED = (b"available_s", b"available_a", b"skills_instructions", b"mcp_instructions", b"by the tool server '")
+"""What a text with one of the listings holds, however JSON spells `<`."""
+
+
+def tagged(text: str) -> list[Section]:
+    """The listings of these forms in a text, in order and apart."""
+    found: list[Section] = []
+    for block in _BLOCKS:
+        for start, end in _between(text, block):
+            items = tuple(_items(text, block, start, end))
+            if items:
+                found.append(Section(items, items[0].start, items[-1].end))
+    for told in _TOLD.finditer(text):
+        item = Listed(Entry(told["name"], ()), told.start(), told.end(), is_server=True)
+        found.append(Section((item,), told.start(), told.end()))
+    return _apart(sorted(found, key=lambda section: section.start))
+
+
+def quoted(text: str, kinds: tuple[str, ...]) -> list[Section]:
+    """The names of `(Available: 'a', 'b')` in the description of a tool that starts them (Gemini CLI)."""
+    found = []
+    for start in (match.end() for match in _AVAILABLE.finditer(text)):
+        end = text.find(")", start)
+        items = [Listed(Entry(q["name"], kinds), q.start(), q.end()) for q in _QUOTED.finditer(text, start, end)]
+        found += [Section(tuple(items), items[0].start, items[-1].end)] if items else []
+    return found
+
+
+_AVAILABLE = re.compile(r"\(Available: (?=')")
+
+
+def _between(text: str, block: _Block) -> Iterator[tuple[int, int]]:
+    at = text.find(block.begin)
+    while at >= 0:
+        start = at + len(block.begin)
+        end = text.find(block.end, start)
+        end = len(text) if end < 0 else end
+        yield start, end
+        at = text.find(block.begin, end)
+
+
+def _items(text: str, block: _Block, start: int, end: int) -> Iterator[Listed]:
+    pattern = block.items
+    if block.kinds == _SKILL and "<skill>" not in text[start:end] and pattern is not _BULLET:
+        pattern = _TREE
+    for item in pattern.finditer(text, start, end):
+        yield Listed(Entry(item["name"].strip(), block.kinds), item.start(), item.end(), block.is_server)
+
+
+def _apart(found: list[Section]) -> list[Section]:
+    made: list[Section] = []
+    for section in found:
+        if not made or section.start >= made[-1].end:
+            made.append(section)
+    return made
+
+
+def all_sections(text: str) -> list[Section]:
+    """The listings of every form in a text."""
+    return _apart(sorted([*tagged(text), *sections(text)], key=lambda section: section.start))
+
+
+def read_text(reading: Reading, span: Span) -> None:
+    """Adds a text's listings to a reading, where it holds any."""
+    raw = reading.data[span.start : span.end]
+    if any(hint in raw for hint in (*HINTS_TAGGED, *HINTS)) or b"\\u00" in raw:
+        text = spans.text(reading.data, span, "a text")
+        reading.add_text(span, text, all_sections(text))
