@@ -30,7 +30,7 @@ from tests.e2e.test_conformance import free_port
 
 SERVER = str(Path(__file__).with_name("fuzz_server.py"))
 EXTGATE = [sys.executable, "-m", "extgate.cli.main"]
-CALL_S = 2
+LIMITS = "call_s: 2, message_bytes: 1000000, answer_bytes: 2500000"
 PATIENCE_S = 90.0
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -50,7 +50,9 @@ CORPUS: list[tuple[str, dict[str, Any]]] = [
     ("logging/setLevel", {"level": "info"}),
     ("tools/call", {"name": "web__echo", "arguments": {}, "_meta": MODERN}),
     ("server/discover", {"_meta": MODERN}),
+    ("tools/call", {"name": "pipe__echo", "arguments": {}, "task": {"ttl": 1}}),
     ("tasks/get", {"taskId": "x"}),
+    ("tasks/list", {}),
 ]
 ODD: list[Any] = [
     None,
@@ -320,7 +322,7 @@ def standing(pid: int) -> dict[str, int]:
 def workspace(root: Path, back: int) -> None:
     (root / "agents").mkdir()
     (root / "agents" / "all.yaml").write_text("id: all\n")
-    (root / "extgate.yaml").write_text(f"audit: /dev/null\ngateway: {{limits: {{call_s: {CALL_S}}}}}\n")
+    (root / "extgate.yaml").write_text(f"audit: /dev/null\ngateway: {{limits: {{{LIMITS}}}}}\n")
     pipe = {"command": sys.executable, "args": [SERVER, "stdio"]}
     servers = {"pipe": pipe, "web": {"url": f"http://127.0.0.1:{back}/mcp"}}
     (root / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))

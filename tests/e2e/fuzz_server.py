@@ -35,6 +35,7 @@ def lines(message: dict[str, Any]) -> list[bytes]:
     if method == "initialize":
         about = {"name": "fuzz", "version": "1"}
         offered = {"tools": {"listChanged": True}, "logging": {}, "resources": {"subscribe": True}, "prompts": {}}
+        offered["tasks"] = {"requests": {"tools": {"call": {}}}}
         body: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": offered, "serverInfo": about}
         return [dump({"jsonrpc": "2.0", "id": id, "result": body})]
     lists = {
@@ -73,7 +74,7 @@ def strange(id: Any, dice: random.Random, token: Any) -> list[bytes]:
         "twice": lambda: [right, right, right],
         "deep": lambda: [b'{"jsonrpc":"2.0","method":"x","params":' + DEEP + b"}\n", right],
         "binary": lambda: [bytes(dice.randrange(256) for _ in range(300)) + b"\n", right],
-        "long": lambda: [dump(result(id, "x" * dice.choice([70_000, 600_000, 3_000_000])))],
+        "long": lambda: [dump(result(id, "x" * dice.choice([70_000, 1_500_000, 3_000_000])))],
         "asks": lambda: [dump(ask), right],
         "progress": lambda: [dump(note)] * 20 + [right] + [dump(note)],
         "none": list,

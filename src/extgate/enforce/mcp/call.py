@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from extgate.core.extension import Extension
-from extgate.enforce.mcp.envelope import Envelope, Fields, Id, object_of
+from extgate.enforce.mcp.envelope import Envelope, Fields, Id, Value, object_of
 from extgate.enforce.mcp.long import Data
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Call:
     id: the client's, as it came; key: its value; token: the client's progress token as it came, or empty. is_modern:
     the client speaks 2026-07-28. ext: what was judged. done: takes a reply that no client waits for, None when there
     will be none. headers: of the client's request, that go on to an HTTP server. sent_at: on the rim's clock. lease:
-    what it holds of its limits.
+    what it holds of its limits. task: the name and arguments that the client gave, where the call begins a task.
     """
 
     session: Session | None
@@ -48,6 +48,7 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     sent_at: float = 0.0
     lease: Lease | None = None
+    task: tuple[str, Value | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from extgate.core.extension import Extension
 from extgate.core.names import gateway_names
 from extgate.core.patterns import nfc
 from extgate.enforce.gate import Gate
+from extgate.enforce.mcp import tasks
 from extgate.enforce.mcp.envelope import Fields, Value, encode, write
 from extgate.enforce.mcp.options import Options
 
@@ -158,3 +159,5 @@ def _offered(offers: Iterable[Offer]) -> Iterable[str]:
                 yield name
         if b'"subscribe":true' in bytes(offer.capabilities.get("resources", b"")).replace(b" ", b""):
             yield "subscribe"
+        if tasks.are_offered(offer.capabilities.get("tasks")):
+            yield "tasks"

@@ -15,6 +15,7 @@ from extgate.enforce.mcp.envelope import INTERNAL, REFUSED, Envelope, EnvelopeEr
 from extgate.enforce.mcp.long import Data, Long, parts_of
 from extgate.enforce.mcp.options import ASKS
 from extgate.enforce.mcp.session import ASKED
+from extgate.enforce.mcp.tasks import EXTENSION
 
 ABOUT = json.encode({"name": "extgate", "version": __version__})
 _META_PREFIX = "io.modelcontextprotocol/"
@@ -141,6 +142,9 @@ class Link:
         assert call.session is not None
         may = call.session.door.options.may_ask
         declared = json.object_of(meta.get(META_CAPABILITIES))
+        if "extensions" in declared:
+            extensions = json.object_of(declared["extensions"])
+            declared["extensions"] = json.write({k: v for k, v in extensions.items() if k != EXTENSION})
         return {key: value for key, value in declared.items() if key not in ASKS or may(self.server, key)}
 
     def _answer(self, call: Call, message: Envelope, source: memoryview | None = None) -> Data:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from extgate.enforce.mcp import envelope as json
-from extgate.enforce.mcp.call import META_SUBSCRIPTION, Action, Reply, is_modern
+from extgate.enforce.mcp import tasks
+from extgate.enforce.mcp.call import META_SUBSCRIPTION, MODERN, Action, Reply, is_modern
 from extgate.enforce.mcp.catalog import CHANGED, View
 from extgate.enforce.mcp.envelope import INVALID_PARAMS, REFUSED, Envelope, Id
 
@@ -104,8 +105,9 @@ def _start(cursor: json.Value | None, mark: str) -> int | None:
     return int(offset) if of == mark and offset.isascii() and offset.isdigit() and len(offset) < 10 else None
 
 
-def capabilities(view: View, *, is_modern: bool = False) -> dict[str, object]:
+def capabilities(view: View, version: str) -> dict[str, object]:
     """What the gateway offers: every list, which may be empty and may change, and what some visible server has."""
+    is_modern = version in MODERN
     resources: dict[str, object] = {"listChanged": True}
     if "subscribe" in view.capabilities and not is_modern:
         resources["subscribe"] = True
@@ -118,4 +120,6 @@ def capabilities(view: View, *, is_modern: bool = False) -> dict[str, object]:
         found["completions"] = {}
     if "logging" in view.capabilities and not is_modern:
         found["logging"] = {}
+    if "tasks" in view.capabilities and version == tasks.VERSION:
+        found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     return found

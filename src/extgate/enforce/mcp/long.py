@@ -65,7 +65,7 @@ class Pieces:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the message is whole or given up
                 self._file.writelines(self._parts)
-                self._parts = [b"".join(self._parts)[:4096]]
+                self._parts = [self.head]
             self._file.write(data)
         except OSError as error:
             raise TooLongError(f"cannot be kept ({type(error).__name__})") from None
@@ -73,7 +73,7 @@ class Pieces:
     @property
     def head(self) -> bytes:
         """How it begins."""
-        return b"".join(self._parts)[:4096]
+        return b"".join(part[:4096] for part in self._parts[:4096])[:4096]
 
     def take(self) -> bytes | memoryview:
         """The whole message, and begins anew. Raises TooLongError when it cannot be kept."""

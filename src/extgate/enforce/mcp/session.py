@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from extgate import __version__
 from extgate.core.extension import Extension
 from extgate.enforce.mcp import envelope as json
+from extgate.enforce.mcp import tasks
 from extgate.enforce.mcp.call import (
     LEGACY,
     META_CAPABILITIES,
@@ -29,6 +30,7 @@ from extgate.enforce.mcp.envelope import INVALID_PARAMS, INVALID_REQUEST, METHOD
 from extgate.enforce.mcp.listing import Lists, capabilities
 from extgate.enforce.mcp.long import Data
 from extgate.enforce.mcp.options import ASKS, Limits
+from extgate.enforce.mcp.tasks import Tasks
 
 if TYPE_CHECKING:
     from extgate.enforce.mcp.door import Door
@@ -57,7 +59,7 @@ class Session:
         self.headers: dict[str, str] = {}
         self.subscribed: dict[tuple[str, str], None] = {}
         self.in_flight: dict[Id, Call] = {}
-        self.lists = Lists(self)
+        self.lists, self.tasks = Lists(self), Tasks(self)
         self._asked: dict[Id, tuple[object, bytes]] = {}
         self._tokens: dict[Id, str] = {}
         self._asks = 0
@@ -71,9 +73,9 @@ class Session:
         if not message.id:
             return self._noted(message)
         if message.key in self.in_flight:
-            return self._fail(message, INVALID_REQUEST, "a request with this id is in flight")
+            return self.fail(message, INVALID_REQUEST, "a request with this id is in flight")
         if len(self.in_flight) >= self.limits.in_flight:
-            return self._fail(message, REFUSED, f"more than {self.limits.in_flight} requests are in flight")
+            return self.fail(message, REFUSED, f"more than {self.limits.in_flight} requests are in flight")
         return self._modern(message) if is_modern(message) else self._legacy(message)
 
     def _legacy(self, message: Envelope) -> Actions:
@@ -81,9 +83,9 @@ class Session:
             return self._initialize(message)
         handler = _LEGACY.get(message.method)
         if handler is None:
-            return self._fail(message, METHOD_NOT_FOUND, f"no method `{message.method[:100]}`")
+            return self.fail(message, METHOD_NOT_FOUND, f"no method `{message.method[:100]}`")
         if not self.is_open and message.method != "ping":
-            return self._fail(message, INVALID_REQUEST, "send `initialize` first")
+            return self.fail(message, INVALID_REQUEST, "send `initialize` first")
         return handler(self, message)
 
     def _modern(self, message: Envelope) -> Actions:
@@ -91,12 +93,12 @@ class Session:
         version = json.value_of(meta[META_VERSION])
         if version not in MODERN:
             data = {"supported": [*MODERN, *LEGACY], "requested": version}
-            return self._fail(message, json.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+            return self.fail(message, json.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
         if META_CAPABILITIES not in meta:
-            return self._fail(message, INVALID_PARAMS, f"params._meta lacks `{META_CAPABILITIES}`")
+            return self.fail(message, INVALID_PARAMS, f"params._meta lacks `{META_CAPABILITIES}`")
         handler = _MODERN.get(message.method)
         if handler is None:
-            return self._fail(message, METHOD_NOT_FOUND, f"no method `{message.method[:100]}`")
+            return self.fail(message, METHOD_NOT_FOUND, f"no method `{message.method[:100]}`")
         return handler(self, message)
 
     def peek(self, message: Envelope) -> None:
@@ -113,14 +115,14 @@ class Session:
 
     def _initialize(self, message: Envelope) -> Actions:
         if self.is_open:
-            return self._fail(message, INVALID_REQUEST, "this session is initialised already")
+            return self.fail(message, INVALID_REQUEST, "this session is initialised already")
         if (why := self.door.why_unavailable()) and self.door.options.unavailable == "error":
-            return self._fail(message, REFUSED, why)
+            return self.fail(message, REFUSED, why)
         self.peek(message)
         self.is_open = True
         result: dict[str, object] = {
             "protocolVersion": self.version,
-            "capabilities": capabilities(self.door.view),
+            "capabilities": capabilities(self.door.view, self.version),
             "serverInfo": {"name": "extgate", "version": __version__},
         }
         said = "\n\n".join(filter(None, (why, self.door.view.instructions)))
@@ -128,11 +130,11 @@ class Session:
 
     def _discover(self, message: Envelope) -> Actions:
         if (why := self.door.why_unavailable()) and self.door.options.unavailable == "error":
-            return self._fail(message, REFUSED, why)
+            return self.fail(message, REFUSED, why)
         said = "\n\n".join(filter(None, (why, self.door.view.instructions)))
         result: dict[str, object] = {
             "supportedVersions": [*MODERN, *LEGACY],
-            "capabilities": capabilities(self.door.view, is_modern=True),
+            "capabilities": capabilities(self.door.view, MODERN[-1]),
             "serverInfo": {"name": "extgate", "version": __version__},
             "_meta": {META_SERVER: {"name": "extgate", "version": __version__}},
             "resultType": "complete",
@@ -147,7 +149,7 @@ class Session:
     def _set_level(self, message: Envelope) -> Actions:
         level = message.params.get("level")
         if json.text_of(level) is None or level is None:
-            return self._fail(message, INVALID_PARAMS, "`level` is no text")
+            return self.fail(message, INVALID_PARAMS, "`level` is no text")
         self.level, self.is_bound = bytes(level), True
         return [SetLevel(self.level), *self._reply(message, {})]
 
@@ -157,45 +159,59 @@ class Session:
     def _call_tool(self, message: Envelope) -> Actions:
         name = json.text_of(message.params.get("name"))
         if name is None:
-            return self._fail(message, INVALID_PARAMS, "`name` is no text")
+            return self.fail(message, INVALID_PARAMS, "`name` is no text")
         judged = self.door.judge(
             "mcp_tool", name, message.params.get("arguments"), action="call", session=self.id
         )  # fmt: skip
         if judged.ext is None:
-            modern = {"resultType": "complete"} if is_modern(message) else {}
-            body = {"content": [{"type": "text", "text": judged.message}], "isError": True, **modern}
-            return self._reply(message, body)
-        return self._ask(
-            message, judged.ext.server, {**message.params, "name": json.encode(judged.ext.name)}, judged.ext
-        )
+            return self._refuse(message, judged.message)
+        is_task = "task" in message.params and self.version == tasks.VERSION and not is_modern(message)
+        if is_task and (why := self.tasks.why_not(message.params.get("arguments"))):
+            return self._refuse(message, why)
+        params = {**message.params, "name": json.encode(judged.ext.name)}
+        actions = self.ask(message, judged.ext.server, params, judged.ext)
+        if is_task:
+            self.is_bound = True  # its server must know it again, and tell it from others' tasks
+            self.in_flight[message.key].task = (name, message.params.get("arguments"))  # type: ignore[index]
+        return actions
+
+    def _refuse(self, message: Envelope, why: str) -> Actions:
+        modern = {"resultType": "complete"} if is_modern(message) else {}
+        return self._reply(message, {"content": [{"type": "text", "text": why}], "isError": True, **modern})
+
+    def _task(self, message: Envelope) -> Actions:
+        return self.tasks.ask(message)
+
+    def _tasks(self, message: Envelope) -> Actions:
+        return self.tasks.page(message)
 
     def _get_prompt(self, message: Envelope) -> Actions:
         name = json.text_of(message.params.get("name"))
         if name is None:
-            return self._fail(message, INVALID_PARAMS, "`name` is no text")
+            return self.fail(message, INVALID_PARAMS, "`name` is no text")
         arguments = message.params.get("arguments")
         judged = self.door.judge("mcp_prompt", name, arguments, action="get", session=self.id)
         if judged.ext is None:
-            return self._fail(message, INVALID_PARAMS, judged.message)
-        return self._ask(
+            return self.fail(message, INVALID_PARAMS, judged.message)
+        return self.ask(
             message, judged.ext.server, {**message.params, "name": json.encode(judged.ext.name)}, judged.ext
         )
 
     def _read(self, message: Envelope) -> Actions:
         uri = json.text_of(message.params.get("uri"))
         if uri is None:
-            return self._fail(message, INVALID_PARAMS, "`uri` is no text")
+            return self.fail(message, INVALID_PARAMS, "`uri` is no text")
         judged = self.door.judge_uri(uri, session=self.id)
         if judged.ext is None:
             code = INVALID_PARAMS if is_modern(message) else RESOURCE_NOT_FOUND
-            return self._fail(message, code, judged.message, {"uri": uri})
+            return self.fail(message, code, judged.message, {"uri": uri})
         server = judged.ext.server or ""
         if message.method == "resources/subscribe":
             self.is_bound = True
             if len(self.subscribed) >= self.limits.items:
-                return self._fail(message, REFUSED, f"more than {self.limits.items} subscriptions")
+                return self.fail(message, REFUSED, f"more than {self.limits.items} subscriptions")
             self.subscribed[(server, uri)] = None
-        return self._ask(message, server, message.params, judged.ext)
+        return self.ask(message, server, message.params, judged.ext)
 
     def _unsubscribe(self, message: Envelope) -> Actions:
         """Nobody needs a permission to hear less; it goes to the server that was subscribed with."""
@@ -204,7 +220,7 @@ class Session:
         if server is None or uri is None:
             return self._reply(message, {})
         del self.subscribed[(server, uri)]
-        return self._ask(message, server, message.params)
+        return self.ask(message, server, message.params)
 
     def _complete(self, message: Envelope) -> Actions:
         ref = json.object_of(message.params.get("ref"))
@@ -216,17 +232,17 @@ class Session:
         elif kind == "ref/resource" and uri is not None:
             judged = self.door.judge_template(uri, session=self.id)
         else:
-            return self._fail(message, INVALID_PARAMS, "`ref` names neither a prompt nor a resource")
+            return self.fail(message, INVALID_PARAMS, "`ref` names neither a prompt nor a resource")
         if judged.ext is None:
-            return self._fail(message, INVALID_PARAMS, judged.message)
-        return self._ask(message, judged.ext.server, {**message.params, "ref": json.write(ref)}, judged.ext)
+            return self.fail(message, INVALID_PARAMS, judged.message)
+        return self.ask(message, judged.ext.server, {**message.params, "ref": json.write(ref)}, judged.ext)
 
     def _listen(self, message: Envelope) -> Actions:
         return self.lists.listen(message)
 
     # ------------------------------------------------------------------------------------------ what it leads to
 
-    def _ask(self, message: Envelope, server: str | None, params: json.Fields, ext: Extension | None = None) -> Actions:
+    def ask(self, message: Envelope, server: str | None, params: json.Fields, ext: Extension | None = None) -> Actions:
         meta = json.object_of(params.get("_meta"))
         token = meta.get("progressToken")
         call = Call(
@@ -238,7 +254,7 @@ class Session:
         self.in_flight[message.key] = call
         return [Ask(call)]
 
-    def _fail(self, message: Envelope, code: int, text: str, data: object = None) -> Actions:
+    def fail(self, message: Envelope, code: int, text: str, data: object = None) -> Actions:
         return [Reply(json.error(message.id, code, text, data), message.key, is_last=True)]
 
     def _reply(self, message: Envelope, body: object) -> Actions:
@@ -270,6 +286,8 @@ class Session:
         if call.key is None or self.in_flight.get(call.key) is not call:
             return []
         del self.in_flight[call.key]
+        if call.task is not None or call.method.startswith("tasks/"):
+            data = self.tasks.answered(call, data)
         return [Reply(data, call.key, is_last=True)]
 
     def asked(self, server: str, message: Envelope, to: object) -> Actions:
@@ -294,6 +312,8 @@ class Session:
         """What becomes of a notification from a session that this client has alone with a server."""
         if message.method == "notifications/message" and "logging" in self.door.view.capabilities:
             return [Reply(json.write(message.fields), self._about(server))]
+        if message.method == "notifications/tasks/status":
+            return self.tasks.told(server, message)
         if message.method == "notifications/resources/updated":
             uri = json.text_of(message.params.get("uri"))
             is_wanted = uri is not None and (server, uri) in self.subscribed and self.door.may_hear_of(server, uri)
@@ -353,6 +373,8 @@ _MODERN = _handlers(*_COMMON, (("server/discover",), Session._discover), (("subs
 _LEGACY = _handlers(
     *_COMMON,
     (("ping",), Session._ping),
+    (("tasks/get", "tasks/result", "tasks/cancel"), Session._task),
+    (("tasks/list",), Session._tasks),
     (("logging/setLevel",), Session._set_level),
     (("resources/subscribe",), Session._read),
     (("resources/unsubscribe",), Session._unsubscribe),

@@ -243,7 +243,7 @@ def test_line_ends_inside_a_message_cannot_make_two_of_it() -> None:
 
 def test_nothing_goes_before_initialize_and_nothing_unknown_goes_at_all() -> None:
     client = World().client()
-    assert refused(client.ask("tasks/list"))
+    assert refused(client.ask("tasks/update"))
     assert refused(client.ask("server/discover"))
     assert refused(client.ask("initialize", {"protocolVersion": "2025-11-25"}))
     from tests.unit.enforce.mcp.cores import Client
