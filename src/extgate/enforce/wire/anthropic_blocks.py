@@ -72,19 +72,26 @@ class Blocks:
     # ------------------------------------------------------------------------------------------ tools in messages
 
     def _result(self, found: Fields) -> None:
-        """A result may load deferred tools; when none of them may be loaded it says so instead."""
-        if "content" not in found or not spans.is_array(self._data, found["content"].span):
+        """A result may load deferred tools; when none of them may be loaded it says so instead. Claude Code puts its
+        listings into results as well."""
+        content = found.get("content")
+        if content is None or spans.is_null(self._data, content.span):
             return
-        span = found["content"].span
-        rows = spans.rows(self._data, span, "a tool's result")
+        if spans.is_text(self._data, content.span):
+            self._text(content.span)
+            return
+        rows = spans.rows(self._data, content.span, "a tool's result")
         said = spans.encode([{"type": "text", "text": "The tools that were found are disabled for this agent."}])
-        self._references(rows, instead=partial(self._reading.edits.put, span, said))
+        self._references(rows, instead=partial(self._reading.edits.put, content.span, said))
 
     def _references(self, rows: Sequence[Span], instead: Callable[[], None] | None = None) -> None:
         group: Group | None = None
         for at, row in enumerate(rows):
             found = spans.fields(self._data, row, "a block of a result")
-            if spans.text_of(self._data, found, "type") != "tool_reference":
+            kind = spans.text_of(self._data, found, "type")
+            if kind == "text" and "text" in found:
+                self._text(found["text"].span)
+            if kind != "tool_reference":
                 continue
             name = spans.text_of(self._data, found, "tool_name")
             if name is None:

@@ -73,11 +73,12 @@ class Judge:
             return self._hosted(entry, entry.server)
         names = in_namespace(entry.namespace, entry.name)
         if "skill" in entry.kinds and ":" in entry.name:  # `plugin:skill`, `folder:skill`
-            names = (*names, entry.name.rpartition(":")[2])
+            names = (entry.name.rpartition(":")[2], entry.name)
         found = [ext for name in names for ext in self._own(name, entry.kinds)] or self._unknown(names, entry.kinds)
         for name in entry.also:
             found += self._own(name, entry.kinds) or self._unknown((name,), entry.kinds)
-        return [_with_alias(ext, entry.alias) for ext in found] if entry.alias else found
+        aliases = {entry.alias, *(names if len(names) > 1 else ()), entry.name if entry.namespace else ""} - {""}
+        return [_with_aliases(ext, sorted(aliases - {ext.name})) for ext in found] if aliases else found
 
     def _own(self, name: str, kinds: Sequence[str]) -> list[Extension]:
         own = self.client.builtins.get(self.client.hosted.get(name, name))
@@ -87,9 +88,9 @@ class Judge:
     def _unknown(self, names: Sequence[str], kinds: Sequence[str]) -> list[Extension]:
         """All that something of unknown origin could be: of one kind, or native, or an item of a server."""
         if "mcp_tool" not in kinds:
-            return [Extension(kind=kind, name=name, source=UNKNOWN) for kind in kinds for name in names]
+            return [Extension(kind=kind, name=names[-1], source=UNKNOWN) for kind in kinds]
         name, mark = names[0], self.client.mark
-        found = [Extension(kind="tool", name=name, source=UNKNOWN)]
+        found = [Extension(kind="tool", name=names[-1], source=UNKNOWN)]
         if mark and not name.startswith(mark):
             return found  # this program marks the tools of servers
         known = starts_of(name, (server.name for server in self.gate.inventory.servers))
@@ -168,9 +169,14 @@ class Judge:
         """Why what a call would run or open may not be used; empty when it may."""
         if target.kinds != ("mcp_resource",):
             return self.use(Entry(target.name, target.kinds), target.args, "open")
-        if target.name and target.server is not None:
+        if not target.name or target.server is None:
+            return self._use_listing(target)
+        server = self.gate.inventory.server(target.server)
+        if server is not None and server.state == "connected":
             return self.gate.read_uri(target.server, target.name, session=self.session).message
-        return self._use_listing(target)
+        # What a server has that only the client knows is not known; the rules on its name and the URI's forms hold.
+        ext = Extension(kind="mcp_resource", name=target.name, server=target.server)
+        return self.gate.use(ext, {"uri": target.name}, action="read", session=self.session).message
 
     def _use_listing(self, target: Target) -> str:
         """A listing of resources shows whatever there is, so all of it must be visible."""
@@ -184,5 +190,6 @@ class Judge:
         return ""
 
 
-def _with_alias(ext: Extension, alias: str) -> Extension:
-    return replace(ext, facts={**ext.facts, "aliases": (*ext.facts.get("aliases", ()), alias)})
+def _with_aliases(ext: Extension, aliases: Sequence[str]) -> Extension:
+    """The item with further spellings, which only a deny may use."""
+    return replace(ext, facts={**ext.facts, "aliases": (*ext.facts.get("aliases", ()), *aliases)})

@@ -51,13 +51,15 @@ class _Form:
 
 _NAME = re.compile(r"^(?P<name>[^\s<>`\"']+)$", re.MULTILINE)
 _BULLET = re.compile(r"^- (?P<name>[^\n]+?)(?=: |:?$)", re.MULTILINE)
+_AGENT = re.compile(r"(?<=[:)]\n)- (?P<name>[^\n]+?)(?=: )")
+"""Behind the heading, or the tools with which the entry before ends; a description may hold lines like entries."""
 _SERVER = re.compile(r"^## (?P<name>[^\n]+)$", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n(?!- )")
 
 _FORMS = (
     _Form(re.compile(r"^The following deferred tools [^\n]*:$", re.MULTILINE), _NAME, CALLABLE,
           re.compile(r"\n[ \t]*\n"), announces=True),
-    _Form(re.compile(r"^Available agent types[^\n]*:$", re.MULTILINE), _BULLET, ("subagent",),
+    _Form(re.compile(r"^Available agent types[^\n]*:$", re.MULTILINE), _AGENT, ("subagent",),
           re.compile(r"\n[ \t]*\n(?=When you launch |When using the )")),
     _Form(re.compile(r"^The following skills are available[^\n]*:$", re.MULTILINE), _BULLET, ("skill",), _BLANK),
     _Form(re.compile(r"^# MCP Server Instructions$", re.MULTILINE), _SERVER, (), re.compile(r"\n(?=# )"),

@@ -4,10 +4,10 @@ A provider is a file (or several) with a `PROVIDER`, and a row in `providers.py`
 each path what becomes of a request (`route`), and how errors of the wire look to its clients (`error`). For a path that
 is gated it names an `Api`, three functions:
 
-* `request(body, turn, options)` reads the request by spans (`spans.py`), asks `turn.judge.see(entries)` once about all
-  that is offered, takes out the hidden entries (`Edits.drop`), and calls `turn.offer(entry)` for each that stays or is
-  announced. Nothing to take out: the very same bytes. Raises UnclearError for what cannot be understood where a tool
-  could hide.
+* `request(body, turn, options)` reads the request by spans into a `Reading` (`reading.py`): groups of rows that stand
+  for entries, with the names by which they may be called, and texts with listings. `Reading.judge()` asks the gate once
+  about all of it, takes the hidden out and offers the rest to the turn. Nothing to take out: the very same bytes.
+  Raises UnclearError for what cannot be understood where a tool could hide (`Reading.check_keys`).
 * `answer(body, turn)` takes the whole answer: it asks `turn.begin(name)`, and where that says None
   `turn.finish(name, arguments)`, about each call that the client would run; a text is why the call is stopped.
 * `stream(turn)` does the same for an answer that comes in pieces. Any split of the bytes gives the same output. It
