@@ -167,10 +167,15 @@ class RuntimeView:
         found = next((agent for agent in self.workspace.agents if agent.id == name), None)
         native = self.natives.get(name)
         given = [self.profile(found.profile)] if found else []
-        given += [_denies_of(native.profile, self.relays)] if native else []
+        given += [self._native_profile(native.profile)] if native else []
         if any(not profile.layers for profile in given):
             return Profile(id=name)  # one that cannot be read denies everything
         return Profile(id=name, layers=tuple(layer for p in given for layer in p.layers)) if given else None
+
+    def _native_profile(self, profile: Profile) -> Profile:
+        layers = [_denies(layer) for layer in profile.layers if isinstance(layer, Policy)]
+        found = [_relayed(layer, self.inventory) for layer in layers] if self.relays else layers
+        return replace(profile, layers=tuple(found))
 
 
 def _remembered(spec: ServerSpec) -> Held:
@@ -211,21 +216,38 @@ def _admitted(decider: Decider, home: tuple[Extension, ...], strange: Iterable[E
             yield Entry(text=text, tests=(Test(facets=("name",), pattern=ext.name, is_exact=True),))
 
 
-def _denies_of(profile: Profile, relays: bool) -> Profile:
-    """What a runtime's own file denies. Its asks are the runtime's to ask.
-
-    relays: its lists of servers then name the gateway, and say nothing of the servers behind it.
-    """
-    return replace(
-        profile, layers=tuple(_denies(layer, relays) for layer in profile.layers if isinstance(layer, Policy))
-    )
-
-
-def _denies(layer: Policy, relays: bool) -> Policy:
+def _denies(layer: Policy) -> Policy:
+    """What a runtime's own file denies. Its asks are the runtime's to ask."""
     rules = (replace(rule, effect="allow") if rule.effect == "ask" else rule for rule in layer.rules)
-    kept = (replace(r, kinds=_native_kinds(r.kinds)) if relays and r.unless else r for r in rules)
     default = "allow" if layer.default == "ask" else layer.default
-    return replace(layer, rules=tuple(kept), default=default, requirements=())
+    return replace(layer, rules=tuple(rules), default=default, requirements=())
+
+
+def _relayed(layer: Policy, inventory: Inventory) -> Policy:
+    """The same where the runtime reaches the servers through the gateway, whose names its rules do not know.
+
+    A server that is closed as a whole is closed because the gateway has it; of the others single items stay denied.
+    """
+    decider = Decider(Profile(id="native", layers=(layer,)), inventory)
+    items = [ext for ext in inventory.extensions if ext.server]
+    denied = [
+        ext for ext in items if decider.decide(ext).effect == "deny" and not _is_closed(decider, ext.server or "")
+    ]
+    kinds = frozenset(ext.kind for ext in denied)
+    entries = tuple(
+        Entry(
+            text=f"{e.server}/{e.name}", tests=(Test(facets=("name",), pattern=f"{e.server}/{e.name}", is_exact=True),)
+        )
+        for e in denied
+    )
+    own = Rule(text="its own file", effect="deny", kinds=kinds, entries=entries, file=layer.file)
+    rest = [replace(rule, kinds=_native_kinds(rule.kinds)) for rule in layer.rules]
+    return replace(layer, rules=(*([own] if entries else []), *(rule for rule in rest if rule.kinds)))
+
+
+def _is_closed(decider: Decider, server: str) -> bool:
+    new = Extension(kind="mcp_tool", server=server, name="zz-new-name-of-tomorrow")
+    return decider.decide(new).effect == "deny"
 
 
 def _native_kinds(kinds: frozenset[str]) -> frozenset[str]:

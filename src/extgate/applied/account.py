@@ -92,6 +92,13 @@ def account_of(runtime: str, place: Path) -> Account:
         raise WorkspaceError(f"cannot be read ({error})", file=str(file), fix=fix) from None
 
 
+def without_ours(account: Account, path: Path) -> str:
+    """A file's text as if nothing had been written there; empty when there is no file. Raises WorkspaceError."""
+    real = Path(os.path.realpath(path))
+    entry = next((entry for entry in account.entries if entry.path == real), None)
+    return _without(entry, _read(real))[0] or ""
+
+
 def changes(account: Account, plans: Iterable[FilePlan]) -> list[Change]:
     """What has to be written so that the files hold the plans, and nothing that was written before. Writes nothing."""
     planned = {Path(os.path.realpath(plan.path)): plan for plan in plans}

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from extgate.applied.account import FilePlan
 from extgate.applied.plan import GATEWAY, HOOK_S, Ground, Plan, leaves
 from extgate.applied.puts import Put
+from extgate.applied.trees import edit
 from extgate.runtime_places import user_folder
 
 SWITCHES = {
@@ -64,7 +63,7 @@ def hook(ground: Ground, path: Path) -> Iterator[Put]:
     group = {"hooks": [{"type": "command", "command": ground.shell_hook, "timeout": HOOK_S}]}
     yield Put(keys=("features", "hooks"), value=True)
     yield Put(keys=("hooks", "PreToolUse"), value=[group], how="union")
-    key = f"{os.path.abspath(path)}:pre_tool_use:{_others(path)}:0"
+    key = f"{os.path.abspath(path)}:pre_tool_use:{_others(ground, path)}:0"
     yield Put(keys=("hooks", "state", key, "trusted_hash"), value=trust(ground.shell_hook))
 
 
@@ -75,16 +74,7 @@ def trust(command: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _others(path: Path) -> int:
-    """How many groups of the event stand in the file, those of extgate left out."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return 0  # no file; one that is no TOML is told when it is edited
-    hooks = data.get("hooks")
-    groups = hooks.get("PreToolUse", []) if isinstance(hooks, dict) else []
-    return sum(not _is_ours(group) for group in groups if isinstance(group, dict))
-
-
-def _is_ours(group: Mapping[str, Any]) -> bool:
-    return "hook_client.py" in json.dumps(group, default=str)
+def _others(ground: Ground, path: Path) -> int:
+    """How many groups of the event stand in the file besides extgate's."""
+    found = edit(ground.text(path), "toml", str(path)).get(("hooks", "PreToolUse"))
+    return len(found) if isinstance(found, list) else 0

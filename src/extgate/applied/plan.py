@@ -7,12 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from extgate import hook_client
-from extgate.applied.account import FilePlan
+from extgate.applied.account import Account, FilePlan, without_ours
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension
+from extgate.core.names import runtime_names
 from extgate.core.policy import Effect, Policy, Profile
 from extgate.dialects.outline import Outline
 from extgate.runtime_view import RuntimeView
@@ -27,10 +29,11 @@ HOOK_S = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """One agent for one runtime, laid out. views: the folder in which skill views are kept."""
+    """One agent for one runtime, laid out. account: of what was written there before. program: of the gateway."""
 
     view: RuntimeView
     agent: Agent
+    account: Account
     scope: Scope = "project"
     program: str = ""
 
@@ -50,8 +53,9 @@ class Ground:
         policy = policies[0] if policies else Policy(dialect="profile", default="deny")
         return Outline(policy=policy, stock=self.view.inventory, name=self.agent.id, target=self.view.dialect)
 
-    def effect(self, ext: Extension) -> Effect:
-        return self.outline.effect(ext)
+    def text(self, path: Path) -> str:
+        """A file of the runtime without what extgate wrote there; empty when there is none."""
+        return without_ours(self.account, path)
 
     def tools(self, effect: Effect) -> list[str]:
         """The runtime's tools of which every call has this effect, in their order."""
@@ -97,6 +101,11 @@ class Ground:
         """Tools of a direct server that have this effect."""
         found = (ext for ext in self.view.inventory.of_kind("mcp_tool") if ext.server == server)
         return [ext.name for ext in found if self.decider.decide(ext).effect == effect]
+
+    def wire(self, server: str, item: str) -> str:
+        """The name that the runtime gives a tool of a server."""
+        names = {str(facet): found for facet, found in runtime_names(server, item).items()}
+        return names[self.view.dialect][0]
 
     # ------------------------------------------------------------------------------------------ commands
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from extgate.applied import claude_code, codex
+from extgate.applied import claude_code, codex, gemini, hermes, opencode
 from extgate.applied.plan import Ground, Plan
 
 PLANS: Mapping[str, Callable[[Ground], Plan]] = {
     "claude-code": claude_code.plan,
     "codex": codex.plan,
+    "opencode": opencode.plan,
+    "gemini": gemini.plan,
+    "hermes": hermes.plan,
 }
-NATIVE = ("openprogram", "msagent")
-"""Runtimes whose own dialects the profiles are written in."""
+USERS_ONLY = ("codex", "hermes")
+"""Runtimes that only the user's own files always hold for."""

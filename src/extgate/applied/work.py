@@ -13,7 +13,7 @@ from pathlib import Path
 
 from extgate.applied.account import Account, Change, account_of, carry_out, changes
 from extgate.applied.plan import Ground, Plan, Scope
-from extgate.applied.runtimes import PLANS
+from extgate.applied.runtimes import PLANS, USERS_ONLY
 from extgate.core.names import show
 from extgate.errors import WorkspaceError
 from extgate.runtime_places import user_folder
@@ -54,9 +54,9 @@ class Work:
 
 def prepared(wish: Wish, say: Callable[[str], None] = lambda line: None) -> Work:
     """Everything that has to be written; nothing is written yet. Raises WorkspaceError."""
-    ground = ground_of(wish, say)
-    plan = PLANS[wish.runtime](ground)
     account = account_of(wish.runtime, _place(wish))
+    ground = ground_of(wish, account, say)
+    plan = PLANS[wish.runtime](ground)
     return Work(account=account, made=tuple(changes(account, plan.files)), ground=ground, plan=plan)
 
 
@@ -85,7 +85,7 @@ def carried_out(work: Work) -> None:
             carry_out(work.account, work.made, facts)
 
 
-def ground_of(wish: Wish, say: Callable[[str], None] = lambda line: None) -> Ground:
+def ground_of(wish: Wish, account: Account, say: Callable[[str], None] = lambda line: None) -> Ground:
     """The agent laid out for the runtime. Raises WorkspaceError when it has no policy."""
     workspace = Workspace.open(wish.root)
     agent = workspace.agent(wish.agent)
@@ -99,7 +99,7 @@ def ground_of(wish: Wish, say: Callable[[str], None] = lambda line: None) -> Gro
     relays = has_servers and can_relay() if wish.gateway is None else wish.gateway
     view = replace(view, relays=relays)
     view.learn(trust=wish.trust, say=say)
-    return Ground(view=view, agent=agent, scope=wish.scope, program=wish.program)
+    return Ground(view=view, agent=agent, account=account, scope=wish.scope, program=wish.program)
 
 
 def can_relay() -> bool:
@@ -116,7 +116,7 @@ def diff(change: Change) -> Iterator[str]:
 
 
 def _place(wish: Wish) -> Path:
-    return wish.project if wish.scope == "project" else user_folder(wish.runtime)
+    return wish.project if wish.scope == "project" and wish.runtime not in USERS_ONLY else user_folder(wish.runtime)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from extgate.core.explain import covers
 from extgate.core.extension import Extension
 from extgate.enforce.answer import Answer, unavailable_because
 from extgate.enforce.gate import Gate
@@ -28,10 +29,8 @@ class Targets:
             keys, default = shape.spawns[tool]
             if why := self._spawn(gate, _named(call.args, keys) or default, call).message:
                 return why
-        if tools & shape.readers:
-            server, uri = _named(call.args, ("server",)), _named(call.args, ("uri",))
-            if server != self._owners.gateway or not server:
-                return gate.read_uri(server, uri, session=call.session).message
+        if tools & shape.readers and (why := self._read(gate, call)):
+            return why
         if tools & shape.listers and (listed := self._list(gate, call)) is not None:
             return listed.message
         return self._paths.refusal(gate, tools, call)
@@ -53,6 +52,22 @@ class Targets:
         if call.agent and any(_beyond(child, gate)):
             return gate.refuse_item(ext, "'{name}' may use what this agent may not, so it cannot be started here.")
         return gate.use(ext, action="spawn", session=call.session)
+
+    def _read(self, gate: Gate, call: Call) -> str:
+        """A URI without a server, or with one before a colon, could be any server's that has it."""
+        server, uri = _named(call.args, ("server",)), _named(call.args, ("uri",))
+        head, colon, rest = uri.partition(":")
+        known = {ext.server for ext in gate.inventory.of_kind("mcp_resource")} | {self._owners.gateway}
+        if not server and colon and head in known and head:
+            server, uri = head, rest
+        if server:
+            is_relayed = server == self._owners.gateway
+            return "" if is_relayed else gate.read_uri(server, uri, session=call.session).message
+        found = [ext for ext in gate.inventory.of_kind("mcp_resource") if covers(ext, uri)]
+        if not found:
+            return gate.read_uri("", uri, session=call.session).message
+        whys = (gate.read_uri(name, uri, session=call.session).message for name in {e.server or "" for e in found})
+        return next((why for why in whys if why), "")
 
     def _list(self, gate: Gate, call: Call) -> Answer | None:
         """The list cannot be filtered here, so it is refused as soon as something on it is hidden."""
