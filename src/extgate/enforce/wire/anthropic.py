@@ -42,7 +42,7 @@ _PATHS: tuple[tuple[str, str, Route], ...] = (
     ("POST", r"/v1/messages/count_tokens", Route(act="gate", api=COUNT)),
     ("GET|HEAD", r"/v1/models(/[A-Za-z0-9._:-]+)?", Route(act="pass")),
     ("GET|HEAD", r"/?", Route(act="pass")),
-    (".*", r"/v1/messages/batches(/.*)?", refused("batches are not served here, because nobody sees their answers")),
+    (".*", r"/v1/messages/batches(/.*)?", refused("batches are not served: nobody would see the answers", 403)),
 )
 
 

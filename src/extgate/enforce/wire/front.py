@@ -136,7 +136,7 @@ class Wire:
         if why := door.why_unavailable():
             self._refuse(job, request, 403, why)
         elif route.act == "refuse" or len(request.path) > MAX_PATH or not job.query.isprintable():
-            self._refuse(job, request, 404, route.why or "the path is not served")
+            self._refuse(job, request, route.status, route.why or "the path is not served")
         elif route.act == "pass" and request.method == "HEAD":
             request.answer(200)
         else:

@@ -59,11 +59,12 @@ class Api:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What becomes of a path: `gate` by its api, `pass` as it is, or `refuse` for a reason."""
+    """What becomes of a path: `gate` by its api, `pass` as it is, or `refuse` for a reason, with a status."""
 
     act: Literal["gate", "pass", "refuse"]
     api: Api | None = None
     why: str = ""
+    status: int = 404
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,6 @@ class Provider:
     credential: Callable[[str], Mapping[str, str]]
 
 
-def refused(why: str) -> Route:
+def refused(why: str, status: int = 404) -> Route:
     """A path that is not served."""
-    return Route(act="refuse", why=why)
+    return Route(act="refuse", why=why, status=status)
