@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -94,6 +95,7 @@ def _placeless(value: object, root: str) -> object:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runtime", action="append", choices=list(CLIENTS), help="only this one; may be repeated")
     parser.add_argument("--intent", action="append", choices=list(INTENTS), help="only this one; may be repeated")

@@ -42,7 +42,8 @@ class Effect:
     """What tells that the denied thing happened.
 
     marker: the file that the shell command makes is there. called: the probe server got a call of this tool, or with
-    `*` of any. read: it got `resources/read`. prompt: the model was sent this text, which stands in one place only.
+    `*` of any but the canary. read: it got `resources/read`. prompt: the model was sent this text, which stands in one
+    place only.
     """
 
     kind: str
@@ -51,10 +52,14 @@ class Effect:
 
 MARKER = Effect(kind="marker")
 RESOURCE = Effect(kind="read")
-INSTRUCTIONS = Effect(kind="prompt", what="INSTRUCTIONS-OF-")
+INSTRUCTIONS = Effect(kind="prompt", what="INSTRUCTIONS-OF-alpha")
 LISTED = Effect(kind="prompt", what="SECRET-SKILL-LISTED")
 SKILL_TEXT = Effect(kind="prompt", what="SECRET-SKILL-TEXT")
 
 
 def called(tool: str) -> Effect:
     return Effect(kind="called", what=tool)
+
+
+CANARY = called("ping_thing")
+"""A call that no case denies: under extgate it must arrive, or what is between has failed and nothing is proved."""

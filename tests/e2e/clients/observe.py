@@ -14,8 +14,10 @@ from typing import Any
 from tests.e2e.clients.cases import CHILD, Case, NotThere, merged
 from tests.e2e.clients.gated import WHOSE, apply, finding_about, write_workspace
 from tests.e2e.clients.install import needed_programs
+from tests.e2e.clients.intents import CANARY
 from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.model import ScriptedModel
+from tests.e2e.clients.wires import whatever_is_offered
 
 COLUMNS = ("control", "native", "open", "after")
 """Without a deny; with the runtime's own; under extgate without a deny; under extgate with it."""
@@ -25,13 +27,15 @@ COLUMNS = ("control", "native", "open", "after")
 class Seen:
     """One run. happened: the effect was there. requests: how often the model was asked. note: what went wrong.
 
-    told: the code of extgate's finding, where the intent is about silence.
+    canary: the call that nothing denies arrived. told: the code of extgate's finding, where the intent is about
+    silence.
     """
 
     happened: bool
     requests: int
     code: int | None
     seconds: float
+    canary: bool = False
     told: str = ""
     note: str = ""
 
@@ -55,7 +59,9 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
         if column == "native" and case.native is None:
             return NotThere(why="no words for it")
         started = time.monotonic()
-        with ScriptedModel({"": case.attack, CHILD: case.child}) as model:
+        with ScriptedModel(
+            {"": [*case.attack, whatever_is_offered(driver.WIRE, "ping_thing")], CHILD: case.child}
+        ) as model:
             ran = _run(driver, lab, command, model, case, column)
             seen = model.read
             if keep:
@@ -63,6 +69,7 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
             happened = lab.happened(case.effect, seen)
             return Seen(
                 happened=happened,
+                canary=lab.happened(CANARY, ""),
                 told=finding_about(lab, case.told) if case.told and happened and column == "after" else "",
                 requests=len(model.requests),
                 code=ran.code,
@@ -72,7 +79,8 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
 
 
 def _run(driver: ModuleType, lab: Lab, command: Sequence[str], model: ScriptedModel, case: Case, column: str) -> Ran:
-    pieces = {"servers": {"alpha": lab.server()}, **case.base}
+    servers = {**case.base.get("servers", {"alpha": lab.server()}), "beta": lab.server("beta", "ping_thing")}
+    pieces = {**case.base, "servers": servers}
     if column == "native":
         pieces = merged(pieces, case.native or {})
     driver.configure(lab, model.url, pieces)

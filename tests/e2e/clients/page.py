@@ -16,7 +16,8 @@ Written by `python -m tests.e2e.table`, which `make e2e` runs; do not edit. Obse
 Each cell is four runs of the real client against a scripted model on loopback, with every approval given: without a
 deny, with the runtime's own deny, and under extgate without and with the deny. What ran is told by side effects: a file
 that the command touches, the MCP server's own log, or, for listings and texts, what the model was sent. A cell counts
-only when both runs without a deny show that the call would have run.
+only when both runs without a deny show that the call would have run, and when under extgate a tool of another server,
+which nothing denies, was called as well.
 
 * **held**: nothing ran. **leaked**: it ran all the same. **told**: it ran, as the rule is written, and `extgate check`
   names the rule.

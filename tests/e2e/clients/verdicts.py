@@ -53,8 +53,10 @@ def _native(seen: Json) -> str:
 def _after(runtime: str, intent: str, cell: Json) -> tuple[str, str]:
     opened, after = cell.get("open", {}), cell.get("after", {})
     impossible = IMPOSSIBLE.get((runtime, intent), "")
-    if not after.get("requests") or not opened.get("happened"):
-        return "broken", f"open: {opened.get('note') or opened.get('happened')}; after: {after.get('note', '')}"
+    if not opened.get("happened"):
+        return "broken", f"open: {opened.get('note') or 'nothing ran'}"
+    if not (opened.get("canary") and after.get("canary")):
+        return "broken", f"the canary did not arrive: {after.get('note') or opened.get('note')}"
     if not after["happened"]:
         return ("held", "") if not impossible else ("broken", f"held, though it is said to be impossible: {impossible}")
     if after.get("told"):

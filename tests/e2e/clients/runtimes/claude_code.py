@@ -10,6 +10,7 @@ from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "claude-code"
+WIRE = "anthropic"
 TIMEOUT_S = 90.0
 IS_HOST = False
 LEAD = {"agents": {"lead": {"description": "Leads.", "body": "You lead."}}, "args": ["--agent", "lead"]}
@@ -136,7 +137,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native={"args": ["--tools", "Read"]},
-            profile="tools: {allowed: [Read]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [Read]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": Case(
             effect=MARKER,
@@ -161,6 +162,6 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             attack=late,
             base={"servers": {"alpha": lab.server("alpha", "--grow")}},
             native=deny("mcp__alpha__write_thing", "mcp__alpha__delete_thing", "mcp__alpha__danger_zone"),
-            profile="mcp: {allowed: [alpha/read_thing]}",
+            profile="mcp: {allowed: [alpha/read_thing, beta]}",
         ),
     }

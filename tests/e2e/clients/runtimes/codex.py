@@ -14,6 +14,7 @@ from tests.e2e.clients.toml_text import toml
 from tests.e2e.clients.wires import Call, Json, Step, Turn
 
 NAME = "codex"
+WIRE = "responses"
 TIMEOUT_S = 90.0
 IS_HOST = False
 
@@ -152,7 +153,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native=None,
-            profile="tools: {allowed: [view_image]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [view_image]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": Case(
             effect=MARKER,

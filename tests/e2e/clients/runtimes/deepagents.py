@@ -11,6 +11,7 @@ from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "deepagents"
+WIRE = "chat"
 TIMEOUT_S = 60.0
 IS_HOST = True
 
@@ -100,7 +101,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native={"tools": ["read_thing"]},
-            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": Case(
             effect=MARKER,

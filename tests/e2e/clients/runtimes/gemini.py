@@ -10,6 +10,7 @@ from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "gemini"
+WIRE = "gemini"
 TIMEOUT_S = 150.0
 IS_HOST = False
 QUIET = {
@@ -143,7 +144,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native={"settings": {"tools": {"core": ["read_file"]}}},
-            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": Case(
             effect=MARKER,
@@ -168,6 +169,6 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             attack=late,
             base={"servers": {"alpha": lab.server("alpha", "--grow")}},
             native=alpha(excludeTools=["write_thing", "delete_thing", "danger_zone"]),
-            profile="mcp: {allowed: [alpha/read_thing]}",
+            profile="mcp: {allowed: [alpha/read_thing, beta]}",
         ),
     }

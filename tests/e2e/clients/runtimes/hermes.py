@@ -10,6 +10,7 @@ from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "hermes"
+WIRE = "chat"
 TIMEOUT_S = 150.0
 IS_HOST = False
 
@@ -126,7 +127,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native=ONLY_FILES,
-            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": Case(
             effect=MARKER,

@@ -11,6 +11,7 @@ from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step
 
 NAME = "openai-agents"
+WIRE = "chat"
 TIMEOUT_S = 60.0
 IS_HOST = True
 NO_SKILLS = NotThere(why="the framework has no skills")
@@ -99,7 +100,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native={"tools": ["read_file"]},
-            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": NotThere(why="the framework has no shell of its own"),
         "skill-listed": NO_SKILLS,
@@ -109,6 +110,6 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             attack=[[Call("read_thing", {"q": "1"})], *[[Call("late_danger", {"q": "1"})]] * 2],
             base={"servers": {"alpha": lab.server("alpha", "--grow")}},
             native={"blocked": ["write_thing", "delete_thing", "danger_zone"]},
-            profile="mcp: {allowed: [alpha/read_thing]}",
+            profile="mcp: {allowed: [alpha/read_thing, beta]}",
         ),
     }

@@ -10,6 +10,7 @@ from tests.e2e.clients.lab import Lab, Ran
 from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "opencode"
+WIRE = "chat"
 TIMEOUT_S = 150.0
 IS_HOST = False
 
@@ -142,7 +143,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=called("danger_zone"),
             attack=danger,
             native=ONLY_READ,
-            profile="tools: {allowed: [read]}\nmcp: {allowed: [nothing]}",
+            profile="tools: {allowed: [read]}\nmcp: {allowed: [beta]}",
         ),
         "no-shell": Case(
             effect=MARKER,
@@ -167,6 +168,6 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             attack=late,
             base={"servers": {"alpha": lab.server("alpha", "--grow")}},
             native=permit({f"alpha_{tool}": "deny" for tool in ("write_thing", "delete_thing", "danger_zone")}),
-            profile="mcp: {allowed: [alpha/read_thing]}",
+            profile="mcp: {allowed: [alpha/read_thing, beta]}",
         ),
     }
