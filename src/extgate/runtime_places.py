@@ -22,7 +22,7 @@ PROJECT_FILES = {
     ),
 }
 _USER_FILES = {
-    "claude-code": ("settings.json", "settings.local.json", "agents/**/*.md", "plugins/**/*", "skills-views/**/*"),
+    "claude-code": ("settings.json", "settings.local.json", "agents/**/*.md", "plugins/**/*"),
     "codex": ("config.toml", "*.config.toml", "hooks.json", "agents/*.toml", "rules/*", "plugins/**/*"),
     "gemini": ("settings.json", "policies/*.toml", "agents/*.md", "extensions/**/*", "trustedFolders.json", ".env"),
     "hermes": ("config.yaml", "shell-hooks-allowlist.json", "plugins/**/*", ".env"),
@@ -30,6 +30,19 @@ _USER_FILES = {
         *("config.json", "opencode.json", "opencode.jsonc"),
         *(f"{folder}/**/*" for folder in ("agent", "agents", "mode", "modes", "plugin", "plugins", "tool", "tools")),
     ),
+}
+_SERVER_FILES = {
+    "codex": ("config.toml",),
+    "gemini": ("settings.json",),
+    "hermes": ("config.yaml",),
+    "opencode": ("config.json", "opencode.json", "opencode.jsonc"),
+}
+_SKILL_FOLDERS = {
+    "claude-code": ("skills",),
+    "codex": ("skills",),
+    "gemini": ("skills",),
+    "hermes": ("skills",),
+    "opencode": ("skill", "skills"),
 }
 _VARIABLES = {"claude-code": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "hermes": "HERMES_HOME"}
 _FOLDERS = {"claude-code": ".claude", "codex": ".codex", "gemini": ".gemini", "hermes": ".hermes"}
@@ -43,6 +56,16 @@ def user_folder(runtime: str) -> Path:
         config = os.environ.get("XDG_CONFIG_HOME", "")
         return (Path(config) if os.path.isabs(config) else Path.home() / ".config") / "opencode"
     return Path.home() / _FOLDERS[runtime]
+
+
+def server_files(runtime: str) -> tuple[Path, ...]:
+    """The user's own files in which the runtime finds MCP servers, there or not."""
+    return tuple(user_folder(runtime) / name for name in _SERVER_FILES.get(runtime, ()))
+
+
+def skill_folders(runtime: str) -> tuple[Path, ...]:
+    """The user's own folders in which the runtime finds skills, there or not."""
+    return tuple(user_folder(runtime) / name for name in _SKILL_FOLDERS[runtime])
 
 
 def own_files(runtime: str, project: Path) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from extgate.discover.mcp_servers import Held, offering, probe_servers, server_o
 from extgate.discover.server_config import ServerSpec
 from extgate.discover.trust import TrustStore
 from extgate.homes import user_cache_dir
+from extgate.runtime_places import server_files, skill_folders
 from extgate.workspace import Agent, Workspace
 
 DIALECTS = {
@@ -76,8 +77,9 @@ class RuntimeView:
     def sources(self) -> Sources:
         """Where the runtime and the workspace have skills, plugins and servers; the runtime's own places come first."""
         native, base = NATIVE[self.dialect], self.workspace.sources()
-        own = [(place, self._place(place)) for place in native.SKILLS]
-        skills = [(path, "user" if place.startswith("~/") else "project") for place, path in own if path.is_dir()]
+        own = [self._place(place) for place in native.SKILLS if not place.startswith("~/")]
+        skills = [(path, "project") for path in own if path.is_dir()]
+        skills += [(path, "user") for path in self.skill_roots if path.is_dir() and path not in own]
         agents = [agent.id for agent in self.workspace.agents]
         return replace(
             base,
@@ -89,7 +91,8 @@ class RuntimeView:
     @cached_property
     def skill_roots(self) -> tuple[Path, ...]:
         """Every folder of skills that the runtime would look into, there or not."""
-        return tuple(self._place(place) for place in NATIVE[self.dialect].SKILLS)
+        found = [*map(self._place, NATIVE[self.dialect].SKILLS), *skill_folders(self.runtime)]
+        return tuple(dict.fromkeys(found))
 
     def _place(self, place: str) -> Path:
         return Path.home() / place.removeprefix("~/") if place.startswith("~/") else self.project / place
@@ -97,7 +100,8 @@ class RuntimeView:
     @cached_property
     def wanted(self) -> tuple[Wanted, ...]:
         """The servers that the workspace asks for, and those that the runtime's own files name besides."""
-        files = [self._place(place) for place in NATIVE[self.dialect].SERVER_FILES]
+        places = map(self._place, NATIVE[self.dialect].SERVER_FILES)
+        files = list(dict.fromkeys((*places, *server_files(self.runtime))))
         form = "" if self.runtime == "claude-code" else self.dialect
         native = replace(
             self.sources, root=self.project, server_files=tuple(filter(Path.is_file, files)), plugin_dirs=(), skills=(),

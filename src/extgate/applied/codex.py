@@ -31,9 +31,7 @@ def plan(ground: Ground) -> Plan:
     path = user_folder("codex") / "config.toml"
     puts = (*settings(ground), *hook(ground, path))
     walls = frozenset({"native", "hook", *(("gateway",) if ground.view.relays else ())})
-    needs: tuple[str, ...] = ()
-    if ground.scope == "project":
-        needs = (f"{path} is the user's and holds for every project; give another CODEX_HOME for one of its own",)
+    needs = (f"{path} holds for every project; give another CODEX_HOME for one of its own",)
     return Plan(files=(FilePlan(path=path, form="toml", puts=puts),), walls=walls, needs=needs)
 
 

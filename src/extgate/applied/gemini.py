@@ -1,12 +1,13 @@
 """Gemini CLI under a profile, in its settings: tools and servers excluded, skills off, the hook, the gateway.
 
 Nothing goes into its policies, of which the user's hold for every project. Gemini CLI cannot be told to ask by a hook,
-so what a profile asks about is excluded. A project's settings hold in a folder that Gemini CLI trusts.
+so what a profile asks about is excluded. A project's settings hold in a folder that Gemini CLI
+trusts only (not with `--skip-trust`), so the user's are written unless the project's are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from extgate.applied.account import FilePlan
 from extgate.applied.jsonc_text import MISSING
@@ -27,7 +28,9 @@ def plan(ground: Ground) -> Plan:
     walls = frozenset({"native", "hook", *(("gateway",) if ground.view.relays else ())})
     needs: tuple[str, ...] = ()
     if ground.scope == "project":
-        needs = ("Gemini CLI reads a project's settings only in a folder that it trusts; else use --scope user",)
+        needs = (
+            "Gemini CLI leaves out a project's settings in a folder that it does not trust, and with --skip-trust",
+        )
     return Plan(files=(FilePlan(path=path, puts=tuple(puts)),), walls=walls, needs=needs)
 
 
@@ -60,6 +63,6 @@ def _names(ground: Ground, server: str, items: list[str]) -> list[str]:
     return [ground.wire(server, item) for item in items]
 
 
-def _union(*keys: str, value: list[object] | list[str]) -> Iterator[Put]:
+def _union(*keys: str, value: Sequence[object]) -> Iterator[Put]:
     if value:
         yield Put(keys=keys, value=value, how="union")

@@ -28,8 +28,9 @@ def plan(ground: Ground) -> Plan:
     approvals = FilePlan(
         path=folder / "shell-hooks-allowlist.json", puts=(Put(keys=("approvals",), value=[approval], how="union"),)
     )
+    needs = (f"{config.path} holds for every folder; give another HERMES_HOME for one of its own",)
     walls = frozenset({"native", "hook", *(("gateway",) if ground.view.relays else ())})
-    return Plan(files=(config, approvals), walls=walls, needs=_needs(ground))
+    return Plan(files=(config, approvals), walls=walls, needs=needs)
 
 
 def settings(ground: Ground) -> Iterator[Put]:
@@ -57,10 +58,3 @@ def settings(ground: Ground) -> Iterator[Put]:
 def command(ground: Ground) -> str:
     """The hook, for a program that splits it as a shell would and starts it without one."""
     return shlex.join(["/bin/sh", "-c", f"{shlex.join(ground.hook)} || {_REFUSAL}"])
-
-
-def _needs(ground: Ground) -> tuple[str, ...]:
-    path = user_folder("hermes") / "config.yaml"
-    if ground.scope == "user":
-        return ()
-    return (f"{path} is the user's and holds for every folder; give another HERMES_HOME for one of its own",)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from extgate.applied.account import Account, Change, account_of, carry_out, changes
 from extgate.applied.plan import Ground, Plan, Scope
-from extgate.applied.runtimes import PLANS, USERS_ONLY
+from extgate.applied.runtimes import PLANS, SCOPES
 from extgate.core.names import show
 from extgate.errors import WorkspaceError
 from extgate.runtime_places import user_folder
@@ -23,16 +23,17 @@ from extgate.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is asked for. gateway: None: where the workspace names servers and the gateway can run.
+    """What is asked for.
 
-    trust: starts the servers that files ask for, to learn their tools. program: of the gateway's entry.
+    scope: None: the first of the runtime's `SCOPES`. gateway: None: where the workspace names servers and the gateway
+    can run. trust: starts the servers that files ask for, to learn their tools. program: of the gateway's entry.
     """
 
     runtime: str
     agent: str
     root: Path
     project: Path
-    scope: Scope = "project"
+    scope: Scope | None = None
     gateway: bool | None = None
     trust: bool = False
     program: str = ""
@@ -99,7 +100,7 @@ def ground_of(wish: Wish, account: Account, say: Callable[[str], None] = lambda 
     relays = has_servers and can_relay() if wish.gateway is None else wish.gateway
     view = replace(view, relays=relays)
     view.learn(trust=wish.trust, say=say)
-    return Ground(view=view, agent=agent, account=account, scope=wish.scope, program=wish.program)
+    return Ground(view=view, agent=agent, account=account, scope=scope_of(wish), program=wish.program)
 
 
 def can_relay() -> bool:
@@ -116,7 +117,16 @@ def diff(change: Change) -> Iterator[str]:
 
 
 def _place(wish: Wish) -> Path:
-    return wish.project if wish.scope == "project" and wish.runtime not in USERS_ONLY else user_folder(wish.runtime)
+    return wish.project if scope_of(wish) == "project" else user_folder(wish.runtime)
+
+
+def scope_of(wish: Wish) -> Scope:
+    """Whose files are written. Raises WorkspaceError for those that the runtime does not always read."""
+    known = SCOPES[wish.runtime]
+    if wish.scope is not None and wish.scope not in known:
+        message = f"a project's files do not always hold for {wish.runtime}"
+        raise WorkspaceError(message, fix="leave --scope out: the user's are written")
+    return wish.scope or known[0]
 
 
 @contextmanager

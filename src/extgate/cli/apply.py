@@ -21,16 +21,14 @@ OPEN = 3
 @click.argument("agent", shell_complete=complete_agents)
 @click.option("-w", "--workspace", "root", default=None, metavar="DIR", help="The workspace; default: this directory.")
 @click.option("--project", default=".", metavar="DIR", help="The runtime's project; default: this directory.")
-@click.option(
-    "--scope", type=click.Choice(("project", "user")), default="project", help="Whose files; default: project."
-)
+@click.option("--scope", type=click.Choice(("project", "user")), help="Whose files; default: those that always hold.")
 @click.option("--gateway/--no-gateway", default=None, help="Reach the workspace's servers through the gateway.")
 @click.option("--trust", is_flag=True, help="Start the servers that files ask for now, to learn what they offer.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--undo", "is_undo", is_flag=True, help="Take back everything that was written.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    runtime: str, agent: str, root: str | None, project: str, scope: str, gateway: bool | None, trust: bool,
+    runtime: str, agent: str, root: str | None, project: str, scope: str | None, gateway: bool | None, trust: bool,
     dry_run: bool, is_undo: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Make RUNTIME run under AGENT's profile: its own lists, the hook, the gateway's entry, its skills.
@@ -47,7 +45,7 @@ def command(
         here = Path(root or click.get_current_context().obj or ".")
         wish = Wish(
             runtime=runtime, agent=agent, root=here, project=Path(project), gateway=gateway, trust=trust,
-            scope="user" if scope == "user" else "project",
+            scope="user" if scope == "user" else "project" if scope else None,
         )  # fmt: skip
         sys.exit(_run(wish, dry_run, is_undo, as_json))
     except (ExtgateError, OSError) as error:
