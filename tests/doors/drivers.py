@@ -18,6 +18,7 @@ DRIVERS = {
     "anthropic-messages": "driver_loops:messages",
     "mcp-http": "driver_mcp_gateway:http",
     "mcp-stdio": "driver_mcp_gateway:stdio",
+    "wire-anthropic": "driver_wire:anthropic",
 }
 """Where each door's driver is made. All of them share one environment, the one that `make venv` makes."""
 

@@ -109,7 +109,7 @@ class Gate:
 
         profile: the sub-agent's own; None: it is under this gate's. The sink and the approver are this gate's.
         """
-        made = Gate(
+        made = type(self)(
             inherit(self.profile, profile, child_id=agent, mode=mode), self.inventory, door=self.door, agent=agent,
             sink=self.sink, approver=self._approver, approval_timeout_s=self.approval_timeout_s, clock=self._clock,
         )  # fmt: skip

@@ -26,7 +26,7 @@ def tool_entry(data: bytes, found: Fields) -> tuple[Entry, list[tuple[str, str]]
     name = spans.text_of(data, found, "name", "a tool's name")
     base = without_version(kind)
     if kind in _PLAIN:
-        if not name:
+        if name is None:
             raise UnclearError("a tool has no name")
         return Entry(name), [("", name)]
     if name is None:

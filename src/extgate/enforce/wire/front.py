@@ -29,6 +29,8 @@ MARK = "/wire/"
 PROOF = "x-extgate-authorization"
 JSON = "application/json"
 MAX_PATH = 2048
+_MESSAGE = Extension(kind="tool", name="(message)", source=DOOR)
+"""What events name where a whole request or answer is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,8 @@ class Wire:
             return
         route = job.provider.route(request.method, job.path)
         if why := door.why_unavailable():
-            self._refuse(job, request, 403, why)
+            said = self._gate(agent)[0].use(_MESSAGE).message  # recorded
+            self._refuse(job, request, 403, said or why)
         elif route.act == "refuse" or len(request.path) > MAX_PATH or not job.query.isprintable():
             self._refuse(job, request, route.status, route.why or "the path is not served")
         elif route.act == "pass" and request.method == "HEAD":
@@ -157,7 +160,7 @@ class Wire:
 
     def _note(self, gate: Gate, why: str) -> None:
         """Records what was refused because it could not be read."""
-        gate.refuse_item(Extension(kind="tool", name="(message)", source=DOOR), f"'{{name}}' is refused: {why}.")
+        gate.refuse_item(_MESSAGE, f"'{{name}}' is refused: {why}.")
 
     def _relay(self, job: _Job, request: Request, agent: str, route: Route) -> None:
         settings, (gate, memory) = self._settings_of(agent), self._gate(agent)

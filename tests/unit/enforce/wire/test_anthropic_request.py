@@ -105,11 +105,11 @@ def test_claude_codes_own_web_search_is_what_the_providers_stands_for() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [{"input_schema": {}}], [{"name": 5}], [{"name": ""}], ["Bash"], [None], [{"type": "server_thing_20250101"}],
+        [{"input_schema": {}}], [{"name": 5}], ["Bash"], [None], [{"type": "server_thing_20250101"}],
         [{"name": "Read", "function": {"name": "Bash"}}], [{"name": "Read", "tools": [{"name": "Bash"}]}],
         [{"type": "mcp_toolset"}], [{"type": ["custom"], "name": "x"}], {"name": "Bash"}, "Bash",
     ],
-    ids=range(12),
+    ids=range(11),
 )  # fmt: skip
 def test_an_entry_that_cannot_be_understood_where_tools_stand_is_refused(rows: Any) -> None:
     assert refusal(body(tools=rows))
@@ -143,7 +143,7 @@ def test_fields_in_which_no_tool_could_hide_pass_untouched() -> None:
 
 
 def test_an_unsound_name_is_left_out_even_where_everything_is_allowed() -> None:
-    data = body(tools=[tool("Read"), tool("Re\u200bad")])
+    data = body(tools=[tool("Read"), tool("Re\u200bad"), tool("")])
     assert names(sent(data, "")) == ["Read"]
 
 
