@@ -37,6 +37,8 @@ def ask(lab: Lab, command: Sequence[str], url: str, pieces: Pieces, gated: bool)
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         IS_SANDBOX="1",
         ENABLE_TOOL_SEARCH="false",
+        MCP_CONNECTION_NONBLOCKING="false",
+        CLAUDE_CODE_MCP_STARTUP_WAIT_MS="30000",
     )
     head = [*command, "-p", "Begin.", "--output-format", "json", "--dangerously-skip-permissions"]
     return lab.run([*head, *pieces.get("args", [])], env, TIMEOUT_S)
