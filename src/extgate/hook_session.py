@@ -72,16 +72,19 @@ class Sessions:
         asked = Question(runtime=runtime, agent=agent, root=Path(root), project=Path(project), gateway=gateway)
         try:
             verdict = self._judged(hook, asked, body)
-        except (ExtgateError, PayloadError, OSError, *UNFORESEEN) as error:
+        except (ExtgateError, OSError, *UNFORESEEN) as error:
             verdict = Verdict(effect="deny", reason=f"extgate refuses this call: {show(str(error))[:1000]}")
         return _bytes(hook.reply(verdict))
 
     def _judged(self, hook: Hook, asked: Question, body: bytes) -> Verdict:
-        call = hook.read(parse(body))
         kept = self._kept.get(asked)
         if kept is None or not kept.stamps.still(kept.stamp):
             self._kept.pop(asked, None)
             kept = self._kept[asked] = _opened(hook, asked)
+        try:
+            call = hook.read(parse(body))
+        except PayloadError as error:
+            return kept.door.unreadable(str(error))
         return kept.door.judge(call)
 
 

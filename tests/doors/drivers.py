@@ -18,9 +18,17 @@ DRIVERS = {
     "anthropic-messages": "driver_loops:messages",
     "mcp-http": "driver_mcp_gateway:http",
     "mcp-stdio": "driver_mcp_gateway:stdio",
+    "hook:claude-code": "driver_hooks:claude_code",
+    "hook:codex": "driver_hooks:codex",
+    "hook:gemini": "driver_hooks:gemini",
+    "hook:hermes": "driver_hooks:hermes",
+    "hook:opencode": "driver_hooks:opencode",
     "wire-anthropic": "driver_wire:anthropic",
 }
 """Where each door's driver is made. All of them share one environment, the one that `make venv` makes."""
+
+CALLS_ONLY = frozenset(name for name in DRIVERS if name.startswith("hook:"))
+"""Doors that are asked about calls and show nothing: their hosts' lists are written by `extgate apply`."""
 
 ELSEWHERE = {"claude-agent-sdk": "driver_claude_agent:driver"}
 """The same for doors whose host needs an environment of its own; `tests/e2e` names them in EXTGATE_DOORS."""

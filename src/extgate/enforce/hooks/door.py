@@ -70,6 +70,11 @@ class HookDoor:
         asked = self._asks.reason if self._asks else ""
         return Verdict(effect="ask", reason=asked) if asked else PASS
 
+    def unreadable(self, why: str) -> Verdict:
+        """The recorded refusal of a call that cannot be read. why: one clause."""
+        reason = self.gate.refuse("unreadable", CALLABLE, why=f"is no call that can be judged: {why}").message
+        return Verdict(effect="deny", reason=reason)
+
     # ------------------------------------------------------------------------------------------ inside
 
     def _gate_of(self, agent: str) -> Gate:
