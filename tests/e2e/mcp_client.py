@@ -58,7 +58,8 @@ async def main():
             rows = (await getattr(session, f"list_{kind}")()).model_dump(by_alias=True, mode="json")
             (rows,) = [value for key, value in rows.items() if isinstance(value, list)]
             found[kind] = [row.get("uri") or row.get("uriTemplate") or row["name"] for row in rows]
-        found["calls"] = {name: await attempt(session.call_tool(name, {"a": 1, "b": 2})) for name in wanted["tools"]}
+        given = wanted.get("arguments", {"a": 1, "b": 2})
+        found["calls"] = {name: await attempt(session.call_tool(name, given)) for name in wanted["tools"]}
         found["reads"] = {uri: await attempt(session.read_resource(uri)) for uri in wanted["resources"]}
         found["gets"] = {name: await attempt(session.get_prompt(name, {})) for name in wanted["prompts"]}
     print(json.dumps(found))

@@ -52,7 +52,7 @@ def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
 
 def spawn(kind: str = "general-purpose") -> list[Step]:
     given = {"description": "Work", "prompt": f"{CHILD}: work.", "subagent_type": kind, "run_in_background": False}
-    return [[Call("Agent", given)], "done"]
+    return [[Call("Agent", given)]]
 
 
 def deny(*rules: str) -> Pieces:

@@ -59,7 +59,7 @@ def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
 def spawn(role: str) -> list[Step]:
     """A sub-agent that is waited for; a role of the empty text is the default one."""
     given = {"message": f"{CHILD}: work.", **({"agent_type": role} if role else {})}
-    return [[Call("spawn_agent", given, namespace="multi_agent_v1")], _wait, "done"]
+    return [[Call("spawn_agent", given, namespace="multi_agent_v1")], _wait]
 
 
 def _wait(body: Json) -> Turn:

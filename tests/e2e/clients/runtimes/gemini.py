@@ -52,7 +52,7 @@ def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
 
 
 WORKER = {"agents": {"worker": "---\nname: worker\ndescription: Works.\nkind: local\n---\nYou work.\n"}}
-SPAWN: list[Step] = [[Call("invoke_agent", {"agent_name": "worker", "prompt": f"{CHILD}: work."})], "done"]
+SPAWN: list[Step] = [[Call("invoke_agent", {"agent_name": "worker", "prompt": f"{CHILD}: work."})]]
 FINISH: list[Step] = [[Call("complete_task", {"result": "worked"})]]
 NO_SHELL = {"settings": {"tools": {"exclude": ["run_shell_command"]}}}
 

@@ -48,7 +48,7 @@ def alpha(**keys: object) -> Pieces:
     return {"server_keys": {"alpha": {"tools": keys}}}
 
 
-SPAWN: list[Step] = [[Call("delegate_task", {"goal": f"{CHILD}: work."})], "done"]
+SPAWN: list[Step] = [[Call("delegate_task", {"goal": f"{CHILD}: work."})]]
 ONLY_FILES = {"config": {"platform_toolsets": {"cli": ["file"]}}}
 
 

@@ -63,7 +63,6 @@ def lead(rules: Mapping[str, object]) -> Pieces:
 
 SPAWN: list[Step] = [
     [Call("task", {"description": "Work", "prompt": f"{CHILD}: work.", "subagent_type": "general"})],
-    "done",
 ]
 ONLY_READ = permit({"*": "deny", "read": "allow"})
 
