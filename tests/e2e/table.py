@@ -63,7 +63,7 @@ def _cell(
     started, ran = time.monotonic(), []
     for column in COLUMNS:
         before = cell.get(column)
-        if before and not fresh and (keep or before.get("stamp") == stamps[column]):
+        if before and not before.get("note") and not fresh and (keep or before.get("stamp") == stamps[column]):
             continue
         seen = observe(name, intent, column, command)
         cell[column] = {"why": seen.why} if isinstance(seen, NotThere) else seen.as_json()
