@@ -8,10 +8,10 @@ Importing this package costs what the standard library costs; each name is loade
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` would cost a hook, a process per call, more than all it does
 if TYPE_CHECKING:
+    from typing import Any
+
     from extgate.core.decide import Decision, decide
     from extgate.core.explain import Decider
     from extgate.core.extension import Extension, Finding, Inventory, Server
@@ -68,6 +68,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME_BY_NAME.get(name)
     if home is None:
         raise AttributeError(f"module 'extgate' has no attribute '{name}'")
+    import importlib
+
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from extgate.core.extension import Extension
 from extgate.core.policy import Inherit, Profile
 from extgate.enforce.gate import Gate
 from extgate.enforce.hooks.call import Args, Call, Shape, Verdict
@@ -72,8 +73,9 @@ class HookDoor:
 
     def unreadable(self, why: str) -> Verdict:
         """The recorded refusal of a call that cannot be read. why: one clause."""
-        reason = self.gate.refuse("unreadable", CALLABLE, why=f"is no call that can be judged: {why}").message
-        return Verdict(effect="deny", reason=reason)
+        ext = Extension(kind="tool", name="unreadable", source="unknown")
+        answer = self.gate.refuse_item(ext, f"This call cannot be judged: {why}.")
+        return Verdict(effect="deny", reason=answer.message)
 
     # ------------------------------------------------------------------------------------------ inside
 
