@@ -17,7 +17,7 @@ from extgate.enforce.gate import Gate
 from extgate.enforce.wire.clients import CALLABLE, Client, Target
 
 UNKNOWN = "unknown"
-_KEPT = 20_000
+_KEPT, _KEPT_ANSWERS = 20_000, 1_000
 
 Owners = tuple[Extension, ...]
 
@@ -42,10 +42,22 @@ class Entry:
 
 @dataclass(slots=True)
 class Memory:
-    """What one agent's names were found to be, for one inventory and one program; shared by its requests."""
+    """What one agent's names were found to be, for one inventory and one program; shared by its requests.
+
+    stopped: by a stored answer's id, what has to stand in a request that goes on from it, for the calls that were
+    stopped in it.
+    """
 
     inventory: Inventory | None = None
     owners: dict[tuple[Entry, str], Owners] = field(default_factory=dict)
+    stopped: dict[str, bytes] = field(default_factory=dict)
+
+    def note_stopped(self, answer: str, items: bytes) -> None:
+        """Keeps that; the oldest goes when there are too many."""
+        self.stopped.pop(answer, None)
+        while len(self.stopped) >= _KEPT_ANSWERS:
+            del self.stopped[next(iter(self.stopped))]
+        self.stopped[answer] = items
 
 
 class Judge:
@@ -53,13 +65,13 @@ class Judge:
 
     def __init__(self, gate: Gate, client: Client, *, session: str = "", memory: Memory | None = None) -> None:
         self.gate, self.client, self.session = gate, client, session
-        self._memory = memory or Memory()
+        self.memory = memory if memory is not None else Memory()
 
     # ------------------------------------------------------------------------------------------ what a name means
 
     def owners(self, entry: Entry) -> Owners:
         """Every extension that it could be, never none; it passes when all of them do."""
-        memory, inventory = self._memory, self.gate.inventory
+        memory, inventory = self.memory, self.gate.inventory
         if memory.inventory is not inventory or len(memory.owners) >= _KEPT:
             memory.inventory, memory.owners = inventory, {}
         key = (entry, self.client.name)
@@ -90,14 +102,16 @@ class Judge:
         if "mcp_tool" not in kinds:
             return [Extension(kind=kind, name=names[-1], source=UNKNOWN) for kind in kinds]
         name, mark = names[0], self.client.mark
-        found = [Extension(kind="tool", name=names[-1], source=UNKNOWN)]
+        native = Extension(kind="tool", name=names[-1], source=UNKNOWN)
         if mark and not name.startswith(mark):
-            return found  # this program marks the tools of servers
+            return [native]  # this program marks the tools of servers, and no others
         known = starts_of(name, (server.name for server in self.gate.inventory.servers))
-        if not (mark and known):
-            found.append(Extension(kind="mcp_tool", name=name, server=UNKNOWN))
-            known = (*known, *cuts_of(name))
-        return found + [Extension(kind="mcp_tool", name=item, server=server) for server, item in dict.fromkeys(known)]
+        items = [Extension(kind="mcp_tool", name=item, server=server) for server, item in known]
+        if mark and items:
+            return items
+        other = Extension(kind="mcp_tool", name=name, server=UNKNOWN)
+        cuts = [Extension(kind="mcp_tool", name=item, server=server) for server, item in cuts_of(name)]
+        return [native, other, *items, *cuts]
 
     def _hosted(self, entry: Entry, label: str) -> Owners:
         """An item of a server that the provider calls: the configured server's only at that one's own address."""

@@ -61,6 +61,8 @@ def test_where_a_program_marks_the_tools_of_servers_others_are_none() -> None:
     assert not sees("mcp: {allowed: [github]}", "mcp__slack__send", CLAUDE)
     assert sees("mcp: {allowed: [github]}", "mcp__github__brand_new", CLAUDE)
     assert not sees("mcp: {disabled: ['github/brand*']}", "mcp__github__brand_new", CLAUDE)
+    assert sees("tools: {allowed: [Read]}\nmcp: {allowed: [github]}", "mcp__github__brand_new", CLAUDE)
+    assert not sees("tools: {disabled: ['mcp__github__*']}", "mcp__github__brand_new", CLAUDE)
 
 
 def test_a_native_tool_named_like_a_servers_is_denied_by_either_rule() -> None:
