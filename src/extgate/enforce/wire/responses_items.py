@@ -31,6 +31,9 @@ _GIVEN = {
 }  # fmt: skip
 """By the type of a call, the keys that say what it is called with."""
 
+_UNREAD = b"?"
+"""Stands for what a call of an unknown type is called with, which no rule on arguments lets through."""
+
 
 class Item(NamedTuple):
     """One call. mark: the item's id. given: what it is called with, as an object's bytes, empty for nothing yet."""
@@ -61,6 +64,8 @@ def item(data: bytes, span: Span) -> Item | None:
     name, namespace = _named(data, found, kind)
     keys = _GIVEN.get(kind, ("arguments", "input", "action"))
     given = next((parts.piece(data, found, key) for key in keys if parts.has(data, found, key)), b"")
+    if not is_known and not given:
+        given = _UNREAD
     if kind == "custom_tool_call":
         given = spans.encode({"input": given.decode()}) if given else b""
     marks = [parts.word(data, found, key) for key in ("call_id", "id")]

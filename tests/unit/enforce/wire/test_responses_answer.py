@@ -106,6 +106,12 @@ def test_allowed_calls_come_out_as_the_very_same_bytes(case: Any) -> None:
     assert filtered(RESPONSES, stream, one) == stream
 
 
+def test_a_call_of_an_unknown_type_hides_no_arguments() -> None:
+    fly = {"type": "fly_call", "id": "x", "name": "skill", "what": {"name": "secret"}}
+    wanted = no("skill", "was called with arguments that are not one clear JSON object.")
+    assert told(whole(response(fly), turn())["output"]) == [wanted]
+
+
 def test_the_numbers_of_events_never_fall() -> None:
     made = filtered(RESPONSES, streamed(response(call("bash"), READ)), turn())
     numbers = [json.loads(line[6:])["sequence_number"] for line in made.decode().split("\n") if line[:5] == "data:"]
@@ -281,4 +287,5 @@ def test_no_stream_brings_out_a_call_that_was_not_let_through(events: list[bytes
             if item["type"] in ("function_call", "custom_tool_call"):
                 assert (item.get("namespace", ""), item["name"]) in {("", "read"), ("", "skill")}
                 assert item["name"] == "read" or "secret" not in item["arguments"] or said["type"].endswith("added")
-            assert item["type"] not in ("local_shell_call", "fly_call")
+            assert item["type"] != "local_shell_call"
+            assert item["type"] != "fly_call" or item["name"] in ("read", "skill")
