@@ -68,6 +68,15 @@ def test_a_mark_in_what_was_asked_chooses_the_turns() -> None:
         assert "child" in ask(model, "chat", **body)
 
 
+def test_a_conversation_waits_for_a_tool_and_then_begins() -> None:
+    other = [{"type": "function", "function": TOOL | {"name": "late"}}]
+    call = {"role": "assistant", "tool_calls": [{"function": {"name": "nothing_1", "arguments": "{}"}}]}
+    later = {"messages": [{"role": "user", "content": "go"}, call]}
+    with ScriptedModel({"": [[Call("run")]]}, awaited="late") as model:
+        assert "nothing_1" in ask(model, "chat")
+        assert "run" in ask(model, "chat", **later, tools=other)
+
+
 def test_a_request_without_tools_plays_no_turn() -> None:
     with ScriptedModel({"": [[Call("run")]]}) as model:
         assert "done" in ask(model, "chat", tools=[])

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.e2e.clients import wires
-from tests.e2e.clients.wires import Json, Step, Turn
+from tests.e2e.clients.wires import Call, Json, Step, Turn
+
+WAITS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +50,15 @@ class _Server(ThreadingHTTPServer):
 
 @dataclass
 class ScriptedModel:
-    """The server; `requests` grows while it runs."""
+    """The server; `requests` grows while it runs.
+
+    awaited: a part of a tool's name. Until such a tool is offered, the conversation of the empty mark first calls what
+    there is not, once a second and at most 15 times: runtimes ask before their servers are up, and take what has come
+    up since into the next request.
+    """
 
     script: Mapping[str, Sequence[Step]] = field(default_factory=dict)
+    awaited: str = ""
     requests: list[Request] = field(default_factory=list)
 
     def __enter__(self) -> ScriptedModel:
@@ -77,10 +87,20 @@ class ScriptedModel:
     def turn(self, request: Request) -> Turn:
         said = wires.opening(request.wire, request.body)
         marks = sorted(self.script, key=len, reverse=True)
-        turns = next((self.script[mark] for mark in marks if mark in said), ())
-        at = wires.turns_played(request.wire, request.body)
+        mark = next((mark for mark in marks if mark in said), "")
+        turns, waited = self.script.get(mark, ()), _waited(request)
+        at = wires.turns_played(request.wire, request.body) - waited
+        is_there = any(self.awaited in name for name in request.offered)
+        if request.offered and not is_there and not mark and at == 0 and waited < WAITS:
+            time.sleep(1.0)
+            return [Call(f"nothing_{waited + 1}")]
         step = turns[at] if request.offered and at < len(turns) else "done"
         return step(request.body) if callable(step) else step
+
+
+def _waited(request: Request) -> int:
+    """How often the conversation has waited."""
+    return max(map(int, re.findall(r"nothing_(\d+)", request.everything)), default=0)
 
 
 def _handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:

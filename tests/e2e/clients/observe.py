@@ -59,9 +59,9 @@ def observe(name: str, intent: str, column: str, command: Sequence[str], keep: P
         if column == "native" and case.native is None:
             return NotThere(why="no words for it")
         started = time.monotonic()
-        with ScriptedModel(
-            {"": [*case.attack, whatever_is_offered(driver.WIRE, "ping_thing")], CHILD: case.child}
-        ) as model:
+        turns = [*case.attack, whatever_is_offered(driver.WIRE, "ping_thing")]
+        awaited = "ping_thing" if is_gated and not driver.IS_HOST else ""
+        with ScriptedModel({"": turns, CHILD: case.child}, awaited=awaited) as model:
             ran = _run(driver, lab, command, model, case, column)
             seen = model.read
             if keep:
