@@ -173,8 +173,6 @@ def open_callers(settings: CallerSettings, url: str, before: Callers | None = No
         known = before.issuers.get(one.issuer) if before is not None else None
         issuers[one.issuer] = known if known is not None and known.settings == one else Issuer(one)
     tokens = Tokens(read_tokens(settings.tokens)) if settings.tokens is not None else None
-    if tokens is not None and before is not None and before.tokens is not None:
-        tokens.withdrawn = before.tokens.withdrawn
     return Callers(url=settings.url or url, tokens=tokens, issuers=issuers, proxies=settings.proxies)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from extgate.gateway_settings import GatewaySettings
 from extgate.gateway_state import metrics_page, state_page
 from extgate.wire_settings import open_wire
 
+_HEX = re.compile(r"[0-9a-f]{64}")
 IDLE_S = 120.0
 """How long a connection may carry no request, or a part of one, in seconds."""
 
@@ -32,7 +34,8 @@ def why_not_here(host: str) -> WorkspaceError:
 
 @dataclass(eq=False)
 class Address:
-    """What `open_front` opens. say: takes lines for people."""
+    """What `open_front` opens. say: takes lines for people. on_tokens: takes the digests of tokens that the file no
+    longer has, and of those that it has now; withdrawn: of those that other replicas no longer take."""
 
     settings: GatewaySettings
     host: str
@@ -41,6 +44,8 @@ class Address:
     say: Callable[[str], None] = lambda line: None
     listening: Listening | None = None
     front: Front | None = None
+    on_tokens: Callable[[Iterable[str], Iterable[str]], None] = lambda gone, back: None
+    withdrawn: frozenset[bytes] = frozenset()
     _stamps: object = None
 
     @property
@@ -81,13 +86,26 @@ class Address:
             return
         try:
             callers = open_callers(settings.callers, self.url, self.callers)
+            if callers.tokens is not None:
+                callers.tokens.withdrawn = self.withdrawn
             operators = open_operators(settings.callers)
         except WorkspaceError as error:
             self.say(f"{error}; the last that could be read stays in force")
             return
+        before, after = _known(self.callers), _known(callers)
+        if before != after:
+            self.on_tokens(before - after, after - before)
         self.settings, self.callers, self.operators = settings, callers, operators
         if self.front is not None:
             self.front.hosts, self.front.callers, self.front.operators = self._hosts(), callers, operators
+            self.front.put_out()
+
+    def withdraw(self, digests: frozenset[str]) -> None:
+        """Takes the tokens that no replica takes any more, by their digests; those of them that were in are put out."""
+        self.withdrawn = frozenset(bytes.fromhex(digest) for digest in digests if _HEX.fullmatch(digest))
+        if self.callers.tokens is not None:
+            self.callers.tokens.withdrawn = self.withdrawn
+        if self.front is not None:
             self.front.put_out()
 
     def drain(self) -> None:
@@ -146,3 +164,8 @@ def _stamp(file: Path | None) -> object:
     except OSError:
         return None
     return found and (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
+
+
+def _known(callers: Callers) -> frozenset[str]:
+    """The digests of the tokens in the file."""
+    return frozenset(digest.hex() for digest in callers.tokens.agents_by_digest) if callers.tokens else frozenset()

@@ -14,6 +14,7 @@ from extgate.errors import DialectError, DocumentError
 from extgate.gateway_callers import KEYS as CALLERS
 from extgate.gateway_callers import CallerSettings, read_callers
 from extgate.gateway_limits import read_limits
+from extgate.gateway_shared import SharedSettings, read_shared
 from extgate.homes import CONFIG, Homes
 from extgate.workspace import Agent
 
@@ -27,12 +28,13 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """The process: names that it may be addressed by, besides loopback's, and who may call."""
+    """The process: names that it may be addressed by, besides loopback's, who may call, and what replicas share."""
 
     options: Options = field(default_factory=Options)
     limits: Limits = field(default_factory=Limits)
     hosts: tuple[str, ...] = ()
     callers: CallerSettings = field(default_factory=CallerSettings)
+    shared: SharedSettings | None = None
 
 
 def read_gateway(homes: Homes) -> GatewaySettings:
@@ -41,13 +43,14 @@ def read_gateway(homes: Homes) -> GatewaySettings:
     if node is None:
         return GatewaySettings()
     where = str(homes.root / CONFIG)
-    _check(node, where, ("hosts", "limits", *CALLERS, *_READERS))
-    hosts = node.get("hosts")
+    _check(node, where, ("hosts", "limits", "shared", *CALLERS, *_READERS))
+    hosts, shared = node.get("hosts"), node.get("shared")
     return GatewaySettings(
         options=_options(node, Options(), where),
         limits=read_limits(node.get("limits")),
         hosts=_texts(hosts, where, "hosts") if hosts is not None else (),
         callers=read_callers(node, homes.root),
+        shared=read_shared(shared, homes.root) if shared is not None else None,
     )
 
 

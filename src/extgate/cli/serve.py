@@ -7,6 +7,7 @@ import importlib
 import signal
 import sys
 from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
     from extgate.gateway import open_gateway
     from extgate.gateway_http import open_front, why_not_here
+    from extgate.gateway_replicas import open_replicas
     from extgate.gateway_settings import read_gateway
     from extgate.workspace import Workspace
 
@@ -73,11 +75,16 @@ async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
     def say(line: str) -> None:
         print(f"extgate: {show(line)}", file=sys.stderr)
 
-    async with open_front(settings, host, port, say) as front:
+    async with open_front(settings, host, port, say) as front, AsyncExitStack() as stack:
         say(f"listening on http://{host}:{front.port}")
         async with open_gateway(root, trust=trust, say=say) as gateway:
             front.serve(gateway)
+            others = None  # they are left last: what calls in flight count for is given back before
+            if settings.shared is not None:
+                others = await stack.enter_async_context(open_replicas(settings.shared, gateway, front))
             for agent in sorted(gateway.hub.doors):
                 say(f"ready: http://{host}:{front.port}/agents/{agent}/mcp")
             await over.wait()
             front.drain()
+            if others is not None:
+                await others.drain()

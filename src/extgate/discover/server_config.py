@@ -25,6 +25,7 @@ from extgate.dialects.document import Document
 from extgate.dialects.node import Node
 from extgate.discover.codes import finding
 from extgate.discover.reading import UnreadableError, one_line, read_bytes
+from extgate.discover.references import NAME, VARIABLE, NoValueError, is_secret, secret
 from extgate.errors import DocumentError
 
 Transport = Literal["stdio", "http", "sse"]
@@ -172,6 +173,7 @@ class _Entry:
         self.name, self.node, self.line, self.environ = name, node, line, environ
         self.findings: list[Finding] = []
         self.secrets: set[str] = set()
+        self.read: list[str] = []
 
     def spec(self, directory: Path, source: str) -> ServerSpec:
         blank = ServerSpec(name=self.name, file=self.node.file, line=self.line, source=source)
@@ -189,6 +191,8 @@ class _Entry:
         is_local = transport == "stdio"
         env, headers = self._texts("env"), self._texts("headers")
         self._check_pairs(env, headers)
+        given = {key: self._fill(text, directory) for key, text in (env if is_local else headers).items()}
+        self._check_pairs(*((given, {}) if is_local else ({}, given)))
         command, *args = self._command() if is_local else [""]
         cwd = self._fill(self._text("cwd"))
         keys = ("command", "args", "env", "cwd") if is_local else ("url", "headers")
@@ -199,17 +203,17 @@ class _Entry:
             transport=transport,
             command=self._fill(command),
             args=tuple(map(self._fill, args)),
-            env={key: self._fill(text) for key, text in env.items()} if is_local else {},
+            env=given if is_local else {},
             cwd=str(directory.absolute() / cwd) if is_local else "",
             url="" if is_local else self._url(),
-            headers={} if is_local else {key: self._fill(text) for key, text in headers.items()},
+            headers={} if is_local else given,
             include=self._first_list(_INCLUDES),
             exclude=self._first_list(_EXCLUDES) or (),
             is_disabled=self._is_off(),
             file=self.node.file,
             line=self.line,
             source=source,
-            shown=shlex.join([command, *args]) if is_local else self._text("url"),
+            shown=(shlex.join([command, *args]) if is_local else self._text("url")) + self._shown_secrets(),
             written=canonical(written),
             secrets=tuple(sorted(self.secrets | {*env.values(), *headers.values()})),
         )
@@ -301,13 +305,33 @@ class _Entry:
                         "EG302", f"`{key}` holds a name or value that cannot be sent", self.node.items[key].line
                     )
 
-    def _fill(self, text: str) -> str:
-        """The text with its variables filled in."""
-        return _VARIABLE.sub(self._variable, text)
+    def _fill(self, text: str, directory: Path | None = None) -> str:
+        """The text with its variables filled in, and its secrets where a directory says that they may stand there."""
+
+        def value(match: re.Match[str]) -> str:
+            return self._secret(match[1], directory) if is_secret(match[1]) else self._variable(match)
+
+        return VARIABLE.sub(value, text)
+
+    def _secret(self, name: str, directory: Path | None) -> str:
+        if directory is None:  # commands and addresses are shown, and stand in lists of processes
+            fix = "put it into `env` or `headers`"
+            raise _Fault("EG303", f"`${{{name}}}` cannot stand here", self.line, fix)
+        try:
+            found = secret(name, directory)
+        except NoValueError as error:
+            raise _Fault("EG303", str(error), self.line, error.fix) from None
+        self.secrets.add(found)
+        self.read.append(name)
+        return found
+
+    def _shown_secrets(self) -> str:
+        """What is read besides, for a question of trust."""
+        return f" (is given {', '.join(dict.fromkeys(self.read))})" if self.read else ""
 
     def _variable(self, match: re.Match[str]) -> str:
         name, has_default, default = match[1].removeprefix("env:").partition(":-")
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise _Fault("EG303", f"`{match[0]}` is no variable of the environment", self.line, "write `${NAME}`")
         value = self.environ.get(name)
         if not value and has_default:
@@ -331,10 +355,8 @@ class _Entry:
         return _Fault("EG302", f"expected {expected}, got {node.shown}", node.line)
 
 
-_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _OPEN = frozenset({"HOME", "PWD", "USER", "TMPDIR", "CLAUDE_PLUGIN_ROOT"})
 """Variables whose values a message may show."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _with(spec: ServerSpec, *, error: str, is_disabled: bool) -> ServerSpec:

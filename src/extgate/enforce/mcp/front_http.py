@@ -20,6 +20,7 @@ from extgate.enforce.callers.tokens import bearer, digest_of
 from extgate.enforce.callers.verdict import Verdict
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import LEGACY, MODERN, is_modern
+from extgate.enforce.mcp.elsewhere import Elsewhere
 from extgate.enforce.mcp.envelope import HEADER_MISMATCH, INVALID_REQUEST, REFUSED, Envelope, EnvelopeError
 from extgate.enforce.mcp.front_stream import Outbox
 from extgate.enforce.mcp.http_pipe import NAMED
@@ -60,6 +61,7 @@ class Seat:
 class Front:
     """The routes. hosts: names under which the gateway may be addressed, and whose pages may address it.
 
+    why_not_here: why an agent is not served by this replica now. elsewhere: the other replicas, None without any.
     pages: by path. operators: digests of the tokens that open them; None: nobody needs one. sessions: by id, and
     streams of the stateless era by a name that nobody knows. now: the wall clock.
     """
@@ -68,6 +70,8 @@ class Front:
     hosts: frozenset[str] = LOOPBACK
     callers: Callers = field(default_factory=Callers)
     not_ready: Callable[[], str] = lambda: ""
+    why_not_here: Callable[[str], str] = lambda agent: ""
+    elsewhere: Elsewhere | None = None
     pages: dict[str, Page] = field(default_factory=dict)
     operators: frozenset[bytes] | None = None
     sessions: dict[str, Seat] = field(default_factory=dict)
@@ -158,6 +162,9 @@ class Front:
             headers = {"www-authenticate": self.callers.challenge(verdict, agent)} if verdict.status != 503 else {}
             request.answer(verdict.status, json.error(b"null", REFUSED, verdict.why), JSON, headers)
             return
+        if why := self.why_not_here(agent):
+            request.answer(503, json.error(b"null", REFUSED, why), JSON, {"retry-after": "1"})
+            return
         request.caller, request.until = verdict.caller, verdict.until
         then(request, agent)
 
@@ -227,7 +234,7 @@ class Front:
         if len(self.sessions) >= self.hub.limits.sessions:
             request.answer(503, json.error(message.id, REFUSED, "there are too many sessions"), JSON)
             return
-        name = secrets.token_urlsafe(24)
+        name = self.elsewhere.new_id() if self.elsewhere is not None else secrets.token_urlsafe(24)
         outbox = Outbox(self.hub.limits)
         session = self.hub.open(agent, name, outbox.send)
         outbox.expect(message.key, request)
@@ -300,11 +307,20 @@ class Front:
         elif seat.session not in self.hub.clients:
             del self.sessions[said]
             seat = None
+        if seat is None and self.elsewhere is not None and self.elsewhere.is_elsewhere(request, said):
+            self.hub.later(self._relay(self.elsewhere, request, said, id))
+            return None
         if seat is None:
             request.answer(404, json.error(id, INVALID_REQUEST, "no such session; send `initialize` again"), JSON)
             return None
         seat.until = request.until
         return seat.session, seat.outbox
+
+    async def _relay(self, elsewhere: Elsewhere, request: Request, session: str, id: bytes) -> None:
+        try:
+            await elsewhere.relay(request, session, id)
+        except Exception:  # a door's outermost function: nothing was let through
+            request.answer(500, json.error(id, json.INTERNAL, "the gateway failed"), JSON)
 
     def _end(self, name: str) -> None:
         seat = self.sessions.pop(name)

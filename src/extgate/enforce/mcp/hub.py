@@ -41,7 +41,8 @@ class Hub:
     """All sessions of one process, on one event loop.
 
     is_exclusive: there is one client, and every server is started for it alone, with what it declares.
-    on_servers: called when a server came to another state or offers something else; on_heard: when one has spoken.
+    on_servers: called when a server came to another state or offers something else; on_heard: when one has spoken;
+    on_list_changed: when one says that its lists became others.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Hub:
     ) -> None:
         self.limits, self.is_exclusive, self.ping_s = limits, is_exclusive, ping_s
         self.on_servers, self.on_heard = on_servers, on_heard
+        self.on_list_changed: Callable[[str], None] = lambda server: None
         self.doors: dict[str, Door] = {}
         self.clients: dict[Session, Client] = {}
         self.bases: dict[str, Upstream] = {}
@@ -147,6 +149,11 @@ class Hub:
             if name not in self.bases:
                 base = self.bases[name] = Upstream(target, self, self.limits, owner=owner)
                 base.task = asyncio.ensure_future(base.hold(self.ping_s))
+
+    def list_again(self, server: str) -> None:
+        """Reads a server's lists again."""
+        if server in self.bases:
+            self.bases[server].list_again()
 
     def on_offer(self, upstream: Upstream) -> None:
         if self.bases.get(upstream.target.name) is upstream:

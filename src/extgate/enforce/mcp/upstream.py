@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -47,7 +47,8 @@ class Rim(Protocol):
     def on_offer(self, upstream: Upstream) -> None:
         """Its state or its lists are others."""
 
-    def on_heard(self, server: str) -> None: ...
+    on_heard: Callable[[str], None]
+    on_list_changed: Callable[[str], None]
 
 
 class Upstream:
@@ -284,6 +285,10 @@ class Upstream:
                 self._send(json.request(b"", "notifications/cancelled", {"requestId": b"%d" % number}))
             self.on_failed(call, f"gave no answer within {self.limits.call_s:g} s")
 
+    def list_again(self) -> None:
+        """Reads its lists again."""
+        self._news.set()
+
     def tell(self, method: str, params: json.Fields) -> None:
         """Sends a notification."""
         self._send(json.request(b"", method, params))
@@ -382,7 +387,8 @@ class Upstream:
 
     def _noted(self, message: Envelope, about: Call | None) -> None:
         if message.method.endswith("/list_changed"):
-            (self.fallback or self)._news.set()
+            (self.fallback or self).list_again()
+            self.rim.on_list_changed(self.target.name)
             return
         session = self.owner or (about.session if about else None)
         if session is not None:

@@ -84,7 +84,7 @@ class World:
 def test_a_token_with_the_scope_of_a_rule_is_its_subject_s() -> None:
     verdict = World().judge(token())
     assert verdict
-    assert verdict.caller == f"{ISSUER} ann"
+    assert verdict.caller == f"subject:{ISSUER} ann"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""Several replicas of one gateway: what each may serve, sessions of others, tokens withdrawn, lists that changed.
+
+Each replica reads its own files. What they say is compared by marks, and a replica that is behind serves nothing of
+what differs until its files have come. Limits are counted together. Without the shared state, nothing is served for
+long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from extgate.enforce.callers.proxies import is_within
+from extgate.enforce.mcp.elsewhere import Elsewhere
+from extgate.enforce.mcp.quotas import MemoryCounters
+from extgate.enforce.mcp.shared import SETTINGS, Agreement, Shared, SharedError
+from extgate.errors import WorkspaceError
+from extgate.gateway import TICK_S, Gateway
+from extgate.gateway_http import Address
+from extgate.gateway_shared import SharedSettings
+
+GONE = "-"
+"""The mark of an agent whose file is no more."""
+
+
+@asynccontextmanager
+async def open_replicas(settings: SharedSettings, gateway: Gateway, address: Address) -> AsyncIterator[Replicas]:
+    """Joins the other replicas, for as long as it is open. Raises WorkspaceError when that cannot be."""
+    try:
+        from extgate.enforce.mcp.shared_redis import RedisShared, connect
+    except ImportError:
+        fix = "install extgate[shared]"
+        raise WorkspaceError("gateway.shared needs the package `redis`", fix=fix) from None
+    place = settings.address or address.url
+    if not is_within(urlsplit(place).hostname or "", settings.peers) or urlsplit(place).hostname in ("0.0.0.0", "::"):
+        fix = "write `gateway: {shared: {address: http://ADDRESS:PORT, peers: [NETWORK]}}`"
+        raise WorkspaceError(f"other replicas cannot reach this one at `{place}`", fix=fix)
+    try:
+        redis = connect(settings.url)
+    except ValueError as problem:
+        raise WorkspaceError(f"gateway.shared.url: {problem}") from None
+    replica = secrets.token_hex(8)
+    shared = RedisShared(redis, replica=replica, place=place, prefix=settings.name, stale_s=settings.stale_s)
+    replicas = Replicas(settings, gateway, address, shared)
+    shared.start()
+    try:
+        yield replicas
+    finally:
+        replicas.close()
+        await shared.stop()
+
+
+class Replicas:
+    """This replica among the others."""
+
+    def __init__(self, settings: SharedSettings, gateway: Gateway, address: Address, shared: Shared) -> None:
+        self._settings, self._gateway, self._address, self.shared = settings, gateway, address, shared
+        self.agreement = Agreement(mine=self._marks())
+        self._has_joined = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reloading: asyncio.Task[None] | None = None
+        front = address.front
+        assert front is not None
+        self._front = front
+        longest = gateway.hub.limits.message
+        self._elsewhere = Elsewhere(shared.replica, shared.place_of, settings.peers, longest)
+        front.elsewhere, front.why_not_here, front.not_ready = self._elsewhere, self.why_not, self.why_not_ready
+        gateway.hub.quotas.counters = shared.counters
+        gateway.hub.on_list_changed = shared.tell
+        gateway.on_refreshed, address.on_tokens = self._refreshed, self._tokens
+        shared.on_marks, shared.on_withdrawn, shared.on_news = self._on_marks, address.withdraw, self._on_news
+        shared.on_empty = self._join
+
+    def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        self._front.elsewhere = None
+        self._elsewhere.close()
+        self._gateway.hub.quotas.counters = MemoryCounters()
+
+    async def drain(self) -> None:
+        """Lets calls that were relayed to other replicas end, for a while."""
+        until = time.monotonic() + self._gateway.hub.limits.drain_s
+        while self._elsewhere.in_flight and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+
+    def why_not(self, agent: str) -> str:
+        """Why an agent is not served here now; empty when it is."""
+        if why := self.shared.why_blind():
+            return why
+        if not self._has_joined:
+            return "this replica has not yet heard what the others know"
+        return self.agreement.why_not(agent)
+
+    def why_not_ready(self) -> str:
+        """Why this replica takes no clients now; empty when it does."""
+        return self.shared.why_blind() or ("" if self._has_joined else "joining")
+
+    # ------------------------------------------------------------------------------------------ policies
+
+    def _marks(self) -> dict[str, str]:
+        """A digest of each agent's policy as its files say it, wherever the workspace lies, and of the settings."""
+        host = self._gateway.host
+        root = str(host.homes.root)
+        marks = dict.fromkeys(host.dispatcher.seats, GONE)
+        for agent in host.workspace.agents:
+            policies = [(p.dialect, p.rules, p.default, p.requirements) for p in agent.profile.policies]
+            marks[agent.id] = self._digest(agent.text, repr(policies).replace(root, ""))
+        node = host.homes.node
+        settings = node.value if node is not None else {}
+        if isinstance(own := settings.get("gateway"), dict):  # where each replica is, is its own
+            settings = settings | {"gateway": {key: value for key, value in own.items() if key != "shared"}}
+        marks[SETTINGS] = self._digest(json.dumps(settings, sort_keys=True, default=str))
+        return marks
+
+    def _digest(self, *parts: str) -> str:
+        whole = "\0".join((self._settings.revision, *parts))
+        return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    async def _join(self) -> None:
+        """Tells what is in force, as far as is known here, and learns what is."""
+        for agent, mine in self.agreement.mine.items():
+            known = self.agreement.theirs.get(agent)
+            self.agreement.theirs[agent] = await self.shared.agree(agent, known or mine, known or "")
+        self._has_joined = True
+
+    def _refreshed(self) -> None:
+        """Compares after the files were read again; what was edited here is told."""
+        before, self.agreement.mine = self.agreement.mine, self._marks()
+        for agent, mark in self.agreement.mine.items():
+            was = before.get(agent, "")
+            if mark != was and self.agreement.theirs.get(agent) != mark and self._has_joined:
+                self._later(self._tell_edit(agent, mark, was))
+
+    async def _tell_edit(self, agent: str, mark: str, before: str) -> None:
+        while self.agreement.mine.get(agent) == mark:
+            try:
+                self.agreement.theirs[agent] = await self.shared.agree(agent, mark, before)
+                return
+            except SharedError:
+                await asyncio.sleep(TICK_S)
+
+    def _on_marks(self, marks: Mapping[str, str]) -> None:
+        known = {name: mark for name, mark in marks.items() if name in self.agreement.mine}
+        is_news = any(self.agreement.theirs.get(name) != mark for name, mark in known.items())
+        self.agreement.theirs.update(known)
+        if (is_news or set(marks) - set(known)) and (self.agreement.behind or set(marks) - set(known)):
+            self._reload()
+
+    def _reload(self) -> None:
+        """Reads the files again now, for they may have what others have."""
+        if self._reloading is None:
+            self._reloading = asyncio.ensure_future(asyncio.to_thread(self._gateway.host.on_files, ()))
+            self._reloading.add_done_callback(self._reloaded)
+
+    def _reloaded(self, task: asyncio.Task[None]) -> None:
+        self._reloading = None
+        self._gateway.refresh()
+
+    # ------------------------------------------------------------------------------------------ tokens and servers
+
+    def _tokens(self, gone: Iterable[str], back: Iterable[str]) -> None:
+        self._later(self._withdraw(tuple(gone), tuple(back)))
+
+    async def _withdraw(self, gone: tuple[str, ...], back: tuple[str, ...]) -> None:
+        while True:
+            try:
+                await self.shared.withdraw(gone, back)
+                return
+            except SharedError:
+                await asyncio.sleep(TICK_S)
+
+    def _on_news(self, server: str) -> None:
+        self._gateway.hub.list_again(server)
+
+    def _later(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
