@@ -25,6 +25,7 @@ RING |= {
     "reload": 3,
     "host": 3,
     "client_config": 3,
+    "conversion": 3,
     "gateway": 3,
     "gateway_callers": 3,
     "gateway_http": 3,

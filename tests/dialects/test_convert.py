@@ -101,6 +101,9 @@ STOCK = {"tools": [{"name": "bash", "source": "builtin", "group": "shell"}, {"na
          "skills": [{"name": "deploy"}]}  # fmt: skip
 
 
+ALL = "tool, skill, mcp_tool, mcp_resource, mcp_prompt, subagent"
+
+
 def convert(root: Path, profile: object, target: str, *more: str) -> tuple[int, str, str]:
     put(root, "agents/a.json", profile)
     put(root, "stock.json", STOCK)
@@ -109,17 +112,19 @@ def convert(root: Path, profile: object, target: str, *more: str) -> tuple[int, 
 
 def test_a_lossless_conversion_exits_with_0(root: Path) -> None:
     code, _out, err = convert(root, {"id": "a", "mcp": {"disabled": ["gh/delete_repo"]}}, "profile")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"equal over all names: {ALL}\n")
 
 
-def test_a_loss_that_only_narrows_exits_with_3_and_is_told_with_its_witness(root: Path) -> None:
+def test_losses_exit_with_3_and_are_told_with_their_shortest_witnesses(root: Path) -> None:
     code, out, err = convert(root, {"id": "a", "mcp": {"disabled": ["gh/delete_repo"]}}, "patterns")
     assert code == 3
     assert "'!mcp:gh:delete_repo'" in out
-    assert err == (
-        "narrower unknown/subagent:*: allow here, deny there; "
-        "witness subagent:zz-new-name-of-tomorrow (default: allow agents/a.json)\n"
-    )
+    assert err.splitlines() == [
+        "wider spelling/gh/delete_repo: deny here, allow there; witness mcp_tool:gh/delete_repo/x, also mcp_resource,"
+        " mcp_prompt (mcp.disabled agents/a.json:1)",
+        "narrower unknown/subagent:*: allow here, deny there; witness subagent:x (default: allow agents/a.json)",
+        "equal over all names: tool, skill",
+    ]
 
 
 def test_a_deny_that_cannot_be_said_is_an_error_until_it_is_accepted_by_name(root: Path) -> None:

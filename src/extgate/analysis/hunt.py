@@ -31,8 +31,17 @@ _SMALL = 2000  # entries that cost little to merge
 
 class Hunt:
     def __init__(
-        self, old: Profile, new: Profile, kind: str, direction: Direction, meter: Meter, ground: Ground
+        self,
+        old: Profile,
+        new: Profile,
+        kind: str,
+        direction: Direction,
+        meter: Meter,
+        ground: Ground,
+        *,
+        calls: bool = True,
     ) -> None:
+        self.calls = calls
         self.lenient, self.strict = (new, old) if direction == "wider" else (old, new)
         self.kind, self.direction, self.meter, self.ground = kind, direction, meter, ground
         self.before, self.after = CompiledProfile(old), CompiledProfile(new)
@@ -40,7 +49,7 @@ class Hunt:
 
     def answer(self) -> Witness | None:
         rules = [*rules_for(self.lenient, self.kind), *rules_for(self.strict, self.kind)]
-        has_arguments = any(rule.when for rule in rules)
+        has_arguments = self.calls and any(rule.when for rule in rules)
         for of_calls in (False, True) if has_arguments else (False,):
             for most in _steps(self.lenient, self.strict, rules):
                 there = region(self.lenient, self.kind, most, of_calls=of_calls)

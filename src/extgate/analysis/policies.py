@@ -29,14 +29,21 @@ class Outcome:
 
 
 def differing(
-    old: Profile, new: Profile, kind: str, direction: Direction, *, budget: int = WORK, ground: Ground | None = None
+    old: Profile,
+    new: Profile,
+    kind: str,
+    direction: Direction,
+    *,
+    budget: int = WORK,
+    ground: Ground | None = None,
+    calls: bool = True,
 ) -> Outcome:
     """Something of a kind that `new` answers more leniently than `old` (`wider`), or more strictly (`narrower`).
 
-    ground: that of these profiles and this kind, made before.
+    ground: that of these profiles and this kind, made before. calls: whether calls are compared as well.
     """
     meter = Meter(budget)
-    question = Hunt(old, new, kind, direction, meter, ground or Ground(old, new, kind))
+    question = Hunt(old, new, kind, direction, meter, ground or Ground(old, new, kind), calls=calls)
     try:
         witness = question.answer()
     except BudgetSpent as error:

@@ -80,7 +80,7 @@ def _compared(outline: Outline, found: Policy, target_tools: Sequence[Extension]
     loose = Decider(Profile(id="a", layers=(outline.policy,)), outline.stock, has_approver=True)
     theirs = Decider(Profile(id="b", layers=(found,)), stock, has_approver=True)
     for ext in [*stock.extensions, *_tomorrow(outline)]:
-        before, after = _source_side(outline, loose, ext, bool(target_tools)), theirs.decide(ext)
+        before, after = tool_of_source(outline, loose, ext, bool(target_tools)), theirs.decide(ext)
         yield from _difference(before, after, ext)
     for clause, ext in _meant(outline):
         yield from _difference(loose.decide(ext), theirs.decide(ext), ext, clause=clause)
@@ -120,7 +120,7 @@ def _others(stock: Inventory) -> tuple[Extension, ...]:
     return tuple(ext for ext in stock.extensions if ext.kind != "tool")
 
 
-def _source_side(outline: Outline, loose: Decider, ext: Extension, is_mapped: bool) -> Decision:
+def tool_of_source(outline: Outline, loose: Decider, ext: Extension, is_mapped: bool = True) -> Decision:
     """The source's decision on the thing that the target's one stands for."""
     if ext.kind != "tool" or not is_mapped or ext.name in outline.tools.effects:
         own = next((e for e in outline.stock.of_kind(ext.kind) if e.id == ext.id), ext)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from extgate.core.patterns import matches
 from extgate.core.policy import Effect
 from extgate.dialects.commands import literal
 from extgate.dialects.document import Document
 from extgate.dialects.outline import Family, Outline
 
-NOTHING = "(none)"
-"""Stands in a list that admits nothing: an empty one would put no limit."""
+NOTHING: dict[str, list[str]] = {"disabled": ["*"]}
+"""Lists that admit nothing: an empty `allowed` would put no limit."""
 
 
 def write_profile(outline: Outline) -> list[Document]:
@@ -35,18 +36,21 @@ def _lists(outline: Outline, family: Family, what: str) -> dict[str, list[str]]:
     strict: tuple[Effect, ...] = ("deny", "ask")
     denied = [p for effect in strict for p in family.patterns(effect)]
     if family.unknown == "allow":
-        names = [literal(n) for effect in strict for n in family.of(effect)]
-        listed = _without(names, denied)
+        listed = _besides([name for effect in strict for name in family.of(effect)], denied)
         return {"disabled": [*denied, *listed]} if denied or listed else {}
-    allowed = [literal(n) for n in family.of("allow")]
     globs = family.patterns("allow") if family.has_one_list else []
-    lists = {"allowed": [*globs, *_without(allowed, globs)] or [NOTHING]}
+    allowed = _besides(family.of("allow"), globs)
+    if not globs and not allowed:
+        return NOTHING
+    lists = {"allowed": [*globs, *allowed]}
     return ({"disabled": denied} if denied else {}) | lists
 
 
-def _without(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    said = set(patterns)
-    return [name for name in names if name not in said]
+def _besides(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The names, literally, but those that a pattern holds anyway, as it stands or by its last segment: a skill that a
+    list admits by that segment is not admitted any more once another one bears it."""
+    forms = ((name, (name, name.rpartition("/")[2])) for name in names)
+    return [literal(name) for name, told in forms if not any(matches(form, p) for form in told for p in patterns)]
 
 
 def _mcp_lists(outline: Outline) -> dict[str, list[str]]:
@@ -72,7 +76,9 @@ def _mcp_lists(outline: Outline) -> dict[str, list[str]]:
             allowed.append(f"{literal(server)}/*")
         else:
             allowed += [f"{literal(server)}/{literal(n)}" for n, e in items.items() if e == "allow"]
-    lists = {"allowed": list(dict.fromkeys(allowed)) or [NOTHING]}
+    if not allowed:
+        return NOTHING
+    lists = {"allowed": list(dict.fromkeys(allowed))}
     return ({"disabled": list(dict.fromkeys(denied))} if denied else {}) | lists
 
 
@@ -122,7 +128,9 @@ def _skill(name: str) -> str | None:
 
 def _mcp_rows(outline: Outline) -> list[str]:
     lists = _mcp_lists(outline)
-    parts = [path.partition("/") for path in lists.get("allowed", ["*/*"]) if path != NOTHING]
+    if lists == NOTHING:
+        return []
+    parts = [path.partition("/") for path in lists.get("allowed", ["*/*"])]
     found = [f"mcp:{server}:{item}" for server, _, item in parts if ":" not in server + item]
     for path in lists.get("disabled", []):
         server, _, item = path.replace(":", "?").partition("/")
