@@ -26,7 +26,7 @@ from extgate.host import Host
 from extgate.workspace import Agent, Workspace
 
 KEY = "wire"
-_KEYS = ("unknown", "client", "tools", *PROVIDERS)
+_KEYS = ("unknown", "client", "tools", "gateway", *PROVIDERS)
 _UPSTREAM = ("url", "key_env", "key_file")
 _OPTIONS = {"refuse": Options(unknown="refuse"), "pass": Options(unknown="pass")}
 MAX_KEY = 16 * 1024
@@ -66,6 +66,7 @@ def _read(node: Node, defaults: WireSettings, root: Path, environ: Mapping[str, 
         client=client or defaults.client,
         clients=_with_tools(defaults.clients, texts(node.get("tools"), "wire.tools")),
         upstreams={**defaults.upstreams, **upstreams},
+        gateway=text(node.get("gateway"), "wire.gateway") or defaults.gateway,
     )
 
 
@@ -121,8 +122,8 @@ def _with_tools(clients: Mapping[str, Client], names: tuple[str, ...]) -> Mappin
 
 def open_wire(gateway: Gateway, is_open: Callable[[], bool]) -> Wire:
     """The wire of a gateway's agents. is_open: whether nobody has to prove who calls. Raises DialectError."""
-    settings_of = WireBook(gateway.host, gateway.say).of
-    return Wire(gateway.hub.doors, settings_of, is_open=is_open, limit=gateway.settings.limits.message)
+    book = WireBook(gateway.host, gateway.say)
+    return Wire(gateway.hub.doors, book.of, is_open=is_open, limit=gateway.settings.limits.message)
 
 
 class WireBook:

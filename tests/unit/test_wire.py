@@ -88,13 +88,15 @@ class Served:
 
 
 @asynccontextmanager
-async def served(root: Path, config: str = "", upstream: str = "", **agents: str) -> AsyncIterator[Served]:
+async def served(
+    root: Path, config: str = "", upstream: str = "", servers: tuple[str, ...] = (), **agents: str
+) -> AsyncIterator[Served]:
     model = Model()
     listening = await listen("127.0.0.1", 0, model.handle, Limits())
     url = f"http://127.0.0.1:{listening.port}{upstream}"
     wire = f"wire: {{anthropic: {{url: '{url}'}}}}\n" if "wire:" not in config else config.replace("URL", url)
     world = World(root, wire + ("" if "wire:" in config else config), **(agents or {"a": DENIED}))
-    world.servers()
+    world.servers(*servers)
     async with open_front(read_gateway(find_homes(root)), "127.0.0.1", 0) as front, world.open() as gateway:
         front.serve(gateway)
         made = Served(world, model, front)
@@ -469,5 +471,22 @@ def test_other_pages_and_hosts_have_no_way_in(tmp_path: Path) -> None:
             assert (await here.ask(data=body(), origin="https://evil.example")).status == 403
             assert (await here.ask(data=body(), host="evil.example")).status in (400, 403)
             assert not here.model.requests
+
+    run(go())
+
+
+def test_what_the_gateway_relays_is_known_by_the_name_that_it_has_in_the_client(tmp_path: Path) -> None:
+    async def go() -> None:
+        rules = (
+            "tools: {allowed: [Read]}\nmcp: {allowed: ['habits/echo']}\nwire: {client: claude-code, gateway: extgate}"
+        )
+        async with served(tmp_path, servers=("habits",), a=rules) as here:
+            names = ["Read", "mcp__extgate__habits__echo", "mcp__extgate__habits__die", "mcp__extgate__other"]
+            data = body(tools=[tool(name) for name in names])
+            await here.ask(data=data)
+            assert [row["name"] for row in here.model.sent["tools"]] == names[:2]
+            text = "# MCP Server Instructions\n\n## extgate\nUse it.\n"
+            await here.ask(data=body(tools=[tool("Read")], messages=[{"role": "user", "content": text}]))
+            assert here.model.sent["messages"][0]["content"] == text
 
     run(go())

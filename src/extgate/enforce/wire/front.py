@@ -13,11 +13,12 @@ from urllib.parse import unquote
 
 from extgate.core.extension import Extension
 from extgate.enforce.gate import Gate
+from extgate.enforce.mcp.catalog import View
 from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.http_client import Origin
 from extgate.enforce.mcp.http_server import Request
 from extgate.enforce.wire.clients import CLIENTS, Client, client_of
-from extgate.enforce.wire.judge import Judge, Memory
+from extgate.enforce.wire.judge import NOTHING_RELAYED, Judge, Memory, Relayed, relayed
 from extgate.enforce.wire.provider import Options, Provider, Route
 from extgate.enforce.wire.providers import PROVIDERS
 from extgate.enforce.wire.relay import Relay, forwarded, unpacked
@@ -44,12 +45,16 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireSettings:
-    """One agent's wire. client: the program that it is, if that is said; clients: the programs with their own tools."""
+    """One agent's wire. client: the program that it is, if that is said; clients: the programs with their own tools.
+
+    gateway: what the client calls extgate's MCP gateway; empty: it is not known to have it.
+    """
 
     options: Options = field(default_factory=Options)
     client: str = ""
     clients: Mapping[str, Client] = field(default_factory=lambda: CLIENTS)
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    gateway: str = ""
 
 
 Admit = Callable[[Request, str, Callable[[Request, str], None]], None]
@@ -79,7 +84,9 @@ class Wire:
         limit: int = 16 * 1024 * 1024,
     ) -> None:
         self._doors, self._settings_of, self._is_open, self._limit = doors, settings_of, is_open, limit
-        self._gates: dict[str, tuple[Gate, Gate, Memory]] = {}
+        self._gates: dict[str, tuple[Gate, Gate]] = {}
+        self._memories: dict[str, Memory] = {}
+        self._behind: dict[str, tuple[View, str, Relayed]] = {}
         self._origins: dict[str, Origin] = {}
 
     def close(self) -> None:
@@ -124,7 +131,7 @@ class Wire:
             self._go(job, request, agent)
         except UnclearError as error:
             if agent in self._doors:
-                self._note(self._gate(agent)[0], str(error))
+                self._note(self._gate(agent), str(error))
             self._refuse(job, request, 400, str(error))
         except Exception as error:  # a door's outermost function: nothing was let through
             self._refuse(job, request, 500, f"the request could not be judged ({type(error).__name__})")
@@ -136,7 +143,7 @@ class Wire:
             return
         route = job.provider.route(request.method, job.path)
         if why := door.why_unavailable():
-            said = self._gate(agent)[0].use(_MESSAGE).message  # recorded
+            said = self._gate(agent).use(_MESSAGE).message  # recorded
             self._refuse(job, request, 403, said or why)
         elif route.act == "refuse" or len(request.path) > MAX_PATH or not job.query.isprintable():
             self._refuse(job, request, route.status, route.why or "the path is not served")
@@ -148,25 +155,34 @@ class Wire:
     def _refuse(self, job: _Job, request: Request, status: int, why: str) -> None:
         request.answer(status, job.provider.error(status, f"extgate: {why}"), JSON)
 
-    def _gate(self, agent: str) -> tuple[Gate, Memory]:
-        """The agent's gate as this door, which follows the other, and what is remembered of its names."""
+    def _gate(self, agent: str) -> Gate:
+        """The agent's gate as this door, which follows the other."""
         parent = self._doors[agent].gate
         known = self._gates.get(agent)
         if known is None or known[0] is not parent:
             gate = parent.child(agent=agent)
             gate.door = DOOR
-            known = self._gates[agent] = (parent, gate, Memory())
-        return known[1], known[2]
+            known = self._gates[agent] = (parent, gate)
+        return known[1]
+
+    def _judge(self, agent: str, client: Client, gateway: str) -> Judge:
+        view, known = self._doors[agent].view, self._behind.get(agent)
+        if known is None or known[0] is not view or known[1] != gateway:
+            tools = {name: ext for (kind, name), ext in view.by_name.items() if kind == "mcp_tool"}
+            known = self._behind[agent] = (view, gateway, relayed(gateway, tools) if gateway else NOTHING_RELAYED)
+        memory = self._memories.setdefault(agent, Memory())
+        return Judge(self._gate(agent), client, memory=memory, behind=known[2])
 
     def _note(self, gate: Gate, why: str) -> None:
         """Records what was refused because it could not be read."""
         gate.refuse_item(_MESSAGE, f"'{{name}}' is refused: {why}.")
 
     def _relay(self, job: _Job, request: Request, agent: str, route: Route) -> None:
-        settings, (gate, memory) = self._settings_of(agent), self._gate(agent)
+        settings = self._settings_of(agent)
         said = settings.client or job.headers.get("x-extgate-client", "")
         client = client_of(settings.clients, said=said, agent=job.headers.get("user-agent", ""))
-        turn = Turn(Judge(gate, client, memory=memory))
+        judge = self._judge(agent, client, settings.gateway)
+        turn = Turn(judge)
         body = bytes(request.body)
         if route.api is not None:
             body = unpacked(body, job.headers.get("content-encoding", ""), self._limit)
@@ -175,7 +191,7 @@ class Wire:
         headers = self._headers(job, upstream)
         origin = self._origin(upstream.url or job.provider.url)
         path = origin.parts.path.rstrip("/") + job.path + (f"?{job.query}" if job.query else "")
-        relay = Relay(request, job.provider, route.api, turn, partial(self._note, gate))
+        relay = Relay(request, job.provider, route.api, turn, partial(self._note, judge.gate))
         relay.sent = origin.send(request.method, headers, body, relay, path or "/")
 
     def _headers(self, job: _Job, upstream: Upstream) -> dict[str, str]:

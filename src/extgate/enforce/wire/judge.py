@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from extgate.core.extension import Extension, Inventory
-from extgate.core.names import cuts_of, in_namespace, starts_of
+from extgate.core.names import cuts_of, in_namespace, starts_of, wire_names
 from extgate.core.policy import STRICTNESS
 from extgate.enforce.gate import Gate
 from extgate.enforce.wire.clients import CALLABLE, Client, Target
@@ -40,6 +40,24 @@ class Entry:
     address: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """What a client reaches through extgate's own MCP gateway. name: what the gateway is called in the client; empty:
+    it is not known to be there. tools: by every wire name of the gateway's tools, what they are."""
+
+    name: str = ""
+    tools: Mapping[str, Extension] = field(default_factory=dict)
+
+
+NOTHING_RELAYED = Relayed()
+
+
+def relayed(name: str, by_gateway_name: Mapping[str, Extension]) -> Relayed:
+    """The gateway under this name in the client, with its tools by the names that it gives them."""
+    tools = {wire: ext for given, ext in by_gateway_name.items() for wire in wire_names(name, given)}
+    return Relayed(name, tools)
+
+
 @dataclass(slots=True)
 class Memory:
     """What one agent's names were found to be, for one inventory and one program; shared by its requests.
@@ -49,6 +67,7 @@ class Memory:
     """
 
     inventory: Inventory | None = None
+    behind: Relayed | None = None
     owners: dict[tuple[Entry, str], Owners] = field(default_factory=dict)
     stopped: dict[str, bytes] = field(default_factory=dict)
 
@@ -63,17 +82,27 @@ class Memory:
 class Judge:
     """Asks one gate, for one request. session: what the events name. memory: kept by the caller between requests."""
 
-    def __init__(self, gate: Gate, client: Client, *, session: str = "", memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        client: Client,
+        *,
+        session: str = "",
+        memory: Memory | None = None,
+        behind: Relayed = NOTHING_RELAYED,
+    ) -> None:
         self.gate, self.client, self.session = gate, client, session
         self.memory = memory if memory is not None else Memory()
+        self._behind = behind
 
     # ------------------------------------------------------------------------------------------ what a name means
 
     def owners(self, entry: Entry) -> Owners:
         """Every extension that it could be, never none; it passes when all of them do."""
         memory, inventory = self.memory, self.gate.inventory
-        if memory.inventory is not inventory or len(memory.owners) >= _KEPT:
-            memory.inventory, memory.owners = inventory, {}
+        is_same = memory.inventory is inventory and memory.behind is self._behind
+        if not is_same or len(memory.owners) >= _KEPT:
+            memory.inventory, memory.behind, memory.owners = inventory, self._behind, {}
         key = (entry, self.client.name)
         found = memory.owners.get(key)
         if found is None:
@@ -95,7 +124,8 @@ class Judge:
     def _own(self, name: str, kinds: Sequence[str]) -> list[Extension]:
         own = self.client.builtins.get(self.client.hosted.get(name, name))
         mine = [own] if own is not None and "tool" in kinds else []
-        return [*mine, *self.gate.owners(name, kinds)]
+        behind = self._behind.tools.get(name) if "mcp_tool" in kinds else None
+        return [*mine, *([behind] if behind is not None else []), *self.gate.owners(name, kinds)]
 
     def _unknown(self, names: Sequence[str], kinds: Sequence[str]) -> list[Extension]:
         """All that something of unknown origin could be: of one kind, or native, or an item of a server."""
@@ -143,6 +173,8 @@ class Judge:
 
     def sees_server(self, server: str) -> bool:
         """Whether the model may learn of something that the server has; of one never heard of, of anything at all."""
+        if server == self._behind.name:
+            return True  # what it says is filtered already
         items = [ext for ext in self.gate.inventory.extensions if ext.server == server]
         items = items or [Extension(kind="mcp_tool", name="*", server=server)]
         return any(self.gate.is_visible(ext) for ext in items)
@@ -183,6 +215,8 @@ class Judge:
         """Why what a call would run or open may not be used; empty when it may."""
         if target.kinds != ("mcp_resource",):
             return self.use(Entry(target.name, target.kinds), target.args, "open")
+        if target.server is not None and target.server == self._behind.name:
+            return ""  # the gateway asks by itself
         if not target.name or target.server is None:
             return self._use_listing(target)
         server = self.gate.inventory.server(target.server)
