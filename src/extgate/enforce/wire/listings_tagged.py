@@ -42,6 +42,7 @@ _TREE = re.compile(
 )
 """Hermes' index: a category's line goes with its skill where it has one only."""
 _QUOTED = re.compile(r"'(?P<name>[^'\n]+)'(?:, (?='))?")
+_ARROW = re.compile(r"^- (?P<name>\S+) -> (?:(?!^- \S+ -> ).)*", re.MULTILINE | re.DOTALL)
 _SERVER = re.compile(r"[ \t]*<server name=\"(?P<name>[^\"<>]*)\">(?:(?!</server>).)*</server>[ \t]*\n?", re.DOTALL)
 _TOLD = re.compile(
     r"The following are instructions provided by the tool server '(?P<name>[^'\n]*)':\n"
@@ -54,9 +55,17 @@ _BLOCKS = (
     _Block("<skills_instructions>", "</skills_instructions>", _BULLET, _SKILL),
     _Block("<available_subagents>", "</available_subagents>", _tagged("subagent"), _AGENT),
     _Block("<available_agents>", "</available_agents>", _tagged("agent"), _AGENT),
+    _Block("The following sub-agents are available:\n", "\n\nRemember", _ARROW, _AGENT),
     _Block("<mcp_instructions>", "</mcp_instructions>", _SERVER, is_server=True),
 )
-HINTS_TAGGED = (b"available_s", b"available_a", b"skills_instructions", b"mcp_instructions", b"by the tool server '")
+HINTS_TAGGED = (
+    b"available_s",
+    b"available_a",
+    b"skills_instructions",
+    b"mcp_instructions",
+    b"by the tool server '",
+    b"sub-agents are available",
+)
 """What a text with one of the listings holds, however JSON spells `<`."""
 
 
