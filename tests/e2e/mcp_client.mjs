@@ -60,6 +60,5 @@ const found = {
 for (const name of wanted.tools) found.calls[name] = await attempt(client.callTool({ name, arguments: wanted.arguments ?? {} }));
 for (const uri of wanted.resources) found.reads[uri] = await attempt(client.readResource({ uri }));
 for (const name of wanted.prompts) found.gets[name] = await attempt(client.getPrompt({ name, arguments: {} }));
-console.log(JSON.stringify(found));
 await client.close();
-process.exit(0);
+process.stdout.write(`${JSON.stringify(found)}\n`, () => process.exit(0));
