@@ -77,8 +77,9 @@ $(BENCH)/.installed: .venv/.installed $(wildcard benchmarks/requirements.txt)
 
 peers = $(if $(wildcard benchmarks/requirements.txt),-r benchmarks/requirements.txt)
 
-e2e: venv ## real clients against the gate
+e2e: venv ## real clients against the gate; 1.7 GB of them the first time
 	@$(call servers,all)
+	$(BIN)/python -m tests.e2e.table --write || test $$? -eq 3
 	$(BIN)/python -m pytest -m e2e
 
 clean: ## everything that was made

@@ -16,7 +16,7 @@ from tests.e2e.clients.intents import INTENTS
 from tests.e2e.clients.lab import Lab
 from tests.e2e.clients.observe import runtime
 
-CLIENTS = ("claude-code",)
+CLIENTS = ("claude-code", "codex", "opencode", "gemini", "hermes")
 NOT_SEEN = {
     "skill-read": "a file tool reads a skill's file: a road that the wire does not see (docs/walls.md)",
     "wrong-case": "it is about a finding of `extgate check`",

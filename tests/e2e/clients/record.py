@@ -46,7 +46,8 @@ def load(path: Path = STATE) -> Record:
 def stamp(column: str, runtime: str) -> str:
     """A digest of the code that an observation in this column depends on."""
     here = Path(__file__).parent
-    files = [*here.glob("*.py"), *here.glob("programs/*.py"), here / "runtimes" / f"{runtime.replace('-', '_')}.py"]
+    shared = [file for file in here.glob("*.py") if file.stem not in ("page", "record", "verdicts", "walls")]
+    files = [*shared, *here.glob("programs/*.py"), here / "runtimes" / f"{runtime.replace('-', '_')}.py"]
     if column in ("open", "after"):
         files += [*(ROOT / "src" / "extgate").rglob("*.py"), *(ROOT / "src" / "extgate").rglob("*.toml")]
     return _digest(files)

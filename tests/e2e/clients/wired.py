@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -47,12 +47,9 @@ def run(driver: ModuleType, lab: Lab, command: list[str], case: Case, profile: s
 
     after: how many further harmless calls the model makes, of a tool that nothing denies.
     """
-    canary = whatever_is_offered(driver.WIRE, "ping_thing")
-    attack = [_beside(canary, step) for step in case.attack]
-    script = {"": [*attack, *[canary] * (after or not attack)], CHILD: case.child}
     servers = {**case.base.get("servers", {"alpha": lab.server()}), "beta": lab.server("beta", "ping_thing")}
     pieces = {**case.base, "servers": servers}
-    with ScriptedModel(script) as model:
+    with ScriptedModel(script(driver, case, after)) as model:
         write_workspace(lab, profile, servers, WHOSE.get(driver.NAME, ""))
         provider = PROVIDER[driver.WIRE]
         with (lab.workspace / "extgate.yaml").open("a") as file:
@@ -62,6 +59,13 @@ def run(driver: ModuleType, lab: Lab, command: list[str], case: Case, profile: s
             driver.configure(lab, url, pieces)
             ran: Ran = driver.ask(lab, command, url, pieces, False)
         return ran, model.read
+
+
+def script(driver: ModuleType, case: Case, after: int = 0) -> dict[str, Sequence[Step]]:
+    """What the model does: the attack, a harmless call beside each of its turns, and that alone afterwards."""
+    canary = whatever_is_offered(driver.WIRE, "ping_thing")
+    attack = [_beside(canary, step) for step in case.attack]
+    return {"": [*attack, *[canary] * (after or not attack)], CHILD: case.child}
 
 
 def _beside(canary: Callable[[Json], Turn], step: Step) -> Step:

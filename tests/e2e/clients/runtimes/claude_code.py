@@ -133,7 +133,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=MARKER,
             attack=shell,
             native={"args": ["--allowedTools", "Read"]},
-            profile="tools: {allowed: [Read]}",
+            profile="tools: {allowed: [Read]}\nmcp: {allowed: [beta]}",
         ),
         "allow-list-mcp": Case(
             effect=called("danger_zone"),

@@ -148,7 +148,9 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         "instructions": Case(
             effect=INSTRUCTIONS, attack=[], native=alpha(disabled_tools=ALL), profile="mcp: {disabled: [alpha]}"
         ),
-        "allow-list": Case(effect=MARKER, attack=shell, native=None, profile="tools: {allowed: [view_image]}"),
+        "allow-list": Case(
+            effect=MARKER, attack=shell, native=None, profile="tools: {allowed: [view_image]}\nmcp: {allowed: [beta]}"
+        ),
         "allow-list-mcp": Case(
             effect=called("danger_zone"),
             attack=danger,

@@ -138,7 +138,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=MARKER,
             attack=shell,
             native={"settings": {"tools": {"core": ["read_file"]}}},
-            profile="tools: {allowed: [read_file]}",
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
         ),
         "allow-list-mcp": Case(
             effect=called("danger_zone"),

@@ -122,7 +122,12 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=RESOURCE, attack=resource, native=alpha(include=["nothing"]), profile="mcp: {disabled: [alpha]}"
         ),
         "instructions": NotThere(why="it does not put servers' instructions into the prompt"),
-        "allow-list": Case(effect=MARKER, attack=shell, native=ONLY_FILES, profile="tools: {allowed: [read_file]}"),
+        "allow-list": Case(
+            effect=MARKER,
+            attack=shell,
+            native=ONLY_FILES,
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
+        ),
         "allow-list-mcp": Case(
             effect=called("danger_zone"),
             attack=danger,

@@ -137,7 +137,9 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         "instructions": Case(
             effect=INSTRUCTIONS, attack=[], native=permit({"alpha_*": "deny"}), profile="mcp: {disabled: [alpha]}"
         ),
-        "allow-list": Case(effect=MARKER, attack=shell, native=ONLY_READ, profile="tools: {allowed: [read]}"),
+        "allow-list": Case(
+            effect=MARKER, attack=shell, native=ONLY_READ, profile="tools: {allowed: [read]}\nmcp: {allowed: [beta]}"
+        ),
         "allow-list-mcp": Case(
             effect=called("danger_zone"),
             attack=danger,

@@ -100,7 +100,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
             effect=MARKER,
             attack=shell,
             native={"tools": ["read_file"]},
-            profile="tools: {allowed: [read_file]}",
+            profile="tools: {allowed: [read_file]}\nmcp: {allowed: [beta]}",
         ),
         "allow-list-mcp": Case(
             effect=called("danger_zone"),
