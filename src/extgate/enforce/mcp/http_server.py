@@ -121,8 +121,10 @@ class Connection(asyncio.Protocol):
         self._pump.drop()
         if current is not None and not current.is_over:
             current.is_over = True
-            if current.on_gone is not None:
-                current.on_gone()
+            gone, current.on_gone = current.on_gone, None
+            if gone is not None:
+                gone()
+        del self._parser, self._request  # they know this connection, and nothing else would part them soon
 
     def data_received(self, data: bytes) -> None:
         if self._is_failed:

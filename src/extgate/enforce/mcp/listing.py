@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 from extgate.enforce.mcp import envelope as json
@@ -25,7 +26,7 @@ class Lists:
     """What one client was told, and the streams on which it listens for news."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._session: Session = weakref.proxy(session)  # so that one that ended goes at once
         self._told: dict[str, str] = {}
         self._listening: dict[Id, tuple[bytes, frozenset[str]]] = {}
 

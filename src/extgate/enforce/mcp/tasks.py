@@ -6,6 +6,7 @@ an agent may no longer use it may no longer have the result of. Ending a task ne
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ class Tasks:
     """The tasks that one session has begun, by the id that their server gave them."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._session: Session = weakref.proxy(session)  # so that one that ended goes at once
         self._known: dict[str, Task] = {}
 
     def why_not(self, arguments: Value | None) -> str:
