@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from extgate.analysis.alphabet import Alphabet
 from extgate.analysis.budget import WORK
+from extgate.analysis.globs import read_glob
 from extgate.analysis.policies import Outcome, compare, differing
 from extgate.analysis.roads import State, reach_of
 from extgate.analysis.statements import Statement, Thing
@@ -20,16 +23,17 @@ from extgate.core.policy import Entry, Inherit, Policy, Profile, Rule, Test, inh
 
 Verdict = Literal["proved", "refuted", "undecided"]
 
-MAX_CHILDREN = 50
-"""Sub-agents that are followed from one agent; more are undecided."""
+MAX_WAYS = 300
+"""Ways to ask for sub-agents that are followed from one agent; more are undecided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """One agent that statements can be about. children: ids of those it may ask for, as far as its file says.
 
-    inventory: what it has installed; None: what the workspace has. error: why its profile cannot be read; nothing is
-    then reachable, and nothing is there for `always`.
+    inventory: what it has installed; None: what the workspace has. error: why its profile cannot be read; an earlier
+    one may be in force then. name: what others ask for it as, where that is not its id. is_guarded: whether its own
+    file tools are behind the gate, which a runtime that reads its own files does not see to.
     """
 
     profile: Profile
@@ -37,6 +41,8 @@ class Subject:
     mode: Inherit = "ceiling"
     inventory: Inventory | None = None
     error: str = ""
+    name: str = ""
+    is_guarded: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +104,13 @@ class Prover:
     def _never(self, statement: Statement, name: str) -> Proof:
         subject = self.subjects[name]
         found = _Found()
+        if subject.error:
+            found.undecided.append(f"its profile cannot be read, and an earlier one may be in force: {subject.error}")
         for thing in statement.things:
             decider = self._decider(name, subject.profile)
             self._through(statement, decider, thing, (), found)
-            found.roads += self._by_tools(decider, thing, ())
+            found.roads += self._by_tools(name, decider, thing, ())
+            found.notes += _unknown(decider, thing)
             self._by_children(statement, name, thing, found)
         return Proof(
             statement=statement,
@@ -121,6 +130,8 @@ class Prover:
     ) -> None:
         """What of the thing the gate lets through: of what is installed, else of all that there could be."""
         there = [decision for decision in decider.decisions if _is(thing, decision.extension, decider)]
+        if statement.over == "installed":
+            there += [d for d in decider.decisions if _gives(thing, d.extension) and d not in there]
         through = [decision for decision in there if decision.effect != "deny"]
         if via:
             found.roads += [Road(state="open", via=via, detail=f"{d.extension.id} is let through") for d in through]
@@ -141,7 +152,7 @@ class Prover:
             elif outcome.undecided:
                 found.undecided.append(f"{kind}: {outcome.undecided}")
 
-    def _by_tools(self, decider: Decider, thing: Thing, via: tuple[str, ...]) -> Iterator[Road]:
+    def _by_tools(self, name: str, decider: Decider, thing: Thing, via: tuple[str, ...]) -> Iterator[Road]:
         """Roads through tools that the agent has and that can do more than they say."""
         files = sorted({e.file for e in decider.inventory.extensions if e.file and _is(thing, e, decider)})
         for decision in decider.decisions:
@@ -150,43 +161,57 @@ class Prover:
                 continue
             if _is(thing, decision.extension, decider):
                 continue  # the thing itself is no road to itself
-            target = f"; {files[0]} lies open to it" if files and reach.state == "residual" else ""
+            is_loose = reach.by_host and not self.subjects[name].is_guarded
+            state: State = "residual" if is_loose else reach.state
+            does = "files of this machine, which this runtime opens by itself" if is_loose else reach.does
+            target = f"; {files[0]} lies open to it" if files and state == "residual" else ""
             tool = f"{decision.extension.kind} {shown_name(decision.extension)}"
-            yield Road(state=reach.state, via=(*via, tool), detail=f"{reach.does}{target}")
+            yield Road(state=state, via=(*via, tool), detail=f"{does}{target}")
 
     def _by_children(self, statement: Statement, name: str, thing: Thing, found: _Found) -> None:
-        """Roads through sub-agents, to any depth, each under the profile it would really run under."""
-        todo: list[tuple[str, Decider, tuple[str, ...]]] = [
-            (name, self._decider(name, self.subjects[name].profile), ())
-        ]
-        seen = {name}
-        while todo:
-            at, decider, via = todo.pop()
-            for child in self.subjects[at].children:
-                if child in seen or child not in self.subjects:
-                    continue
-                path = (*via, f"sub-agent {child}")
-                if decider.decide(_subagent(child, decider.inventory)).effect == "deny":
-                    found.roads.append(Road(state="closed", via=path, detail="it may not ask for this sub-agent"))
-                    continue
-                if len(seen) > MAX_CHILDREN:
-                    found.undecided.append(f"more than {MAX_CHILDREN} sub-agents")
-                    return
-                seen.add(child)
-                below, is_limited = self._below(at, child, decider)
-                todo.append((child, below, path))
-                if is_limited:
-                    found.roads.append(Road(state="closed", via=path, detail="it runs under this agent's own limits"))
-                else:
-                    self._through(statement, below, thing, path, found)
-                    found.roads += self._by_tools(below, thing, path)
+        """Roads through sub-agents, to any depth, each under the profile it would really run under.
 
-    def _below(self, parent: str, child: str, decider: Decider) -> tuple[Decider, bool]:
-        """A sub-agent under the profile it really runs under, and whether that can't be wider than its parent's."""
+        One that may be asked for by several roads can have other rights on each: those it brings along are kept.
+        """
+        todo = [_Asked(name, self._decider(name, self.subjects[name].profile), (), frozenset({name}), False)]
+        seen: dict[str, list[_Asked]] = {name: todo[:]}
+        while todo:
+            asking = todo.pop()
+            for child in self.subjects[asking.agent].children:
+                asked = self._asked(asking, child, found) if child in self.subjects else None
+                known = seen.setdefault(child, [])
+                if asked is None or any(asked.is_within(other) for other in known):
+                    continue
+                if sum(map(len, seen.values())) > MAX_WAYS:
+                    found.undecided.append(f"more than {MAX_WAYS} ways to ask for sub-agents")
+                    return
+                known.append(asked)
+                todo.append(asked)
+                if asked.is_limited:
+                    found.roads.append(Road(state="closed", via=asked.via, detail=_LIMITED))
+                else:
+                    self._through(statement, asked.decider, thing, asked.via, found)
+                    found.roads += self._by_tools(child, asked.decider, thing, asked.via)
+
+    def _asked(self, asking: _Asked, child: str, found: _Found) -> _Asked | None:
+        """A sub-agent as this one would get it; None when it may not ask for it."""
+        path = (*asking.via, f"sub-agent {child}")
+        name = self.subjects[child].name or child
+        if all(asking.decider.decide(ext).effect == "deny" for ext in _subagents(name, asking.decider.inventory)):
+            found.roads.append(Road(state="closed", via=path, detail="it may not ask for this sub-agent"))
+            return None
+        decider, mode = self._below(asking.agent, child, asking.decider)
+        rights = frozenset({child}) | (asking.rights if mode == "union" else frozenset())
+        # What is below a ceiling can't be wider than the agent that it is a ceiling of, whatever it inherits.
+        is_limited = asking.is_limited or mode == "ceiling"
+        return _Asked(child, decider, path, rights, is_limited)
+
+    def _below(self, parent: str, child: str, decider: Decider) -> tuple[Decider, Inherit]:
+        """A sub-agent under the profile it really runs under, and how it came to that."""
         subject = self.subjects[child]
         own = None if subject.error else subject.profile
         mode = self.subjects[parent].mode if own else "ceiling"
-        return self._decider(child, inherit(decider.profile, own, child_id=child, mode=mode)), mode == "ceiling"
+        return self._decider(child, inherit(decider.profile, own, child_id=child, mode=mode)), mode
 
     # ------------------------------------------------------------------------------------------ the others
 
@@ -239,6 +264,24 @@ class Prover:
         )
 
 
+_LIMITED = "it runs under this agent's own limits"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An agent at the end of a chain of sub-agents. rights: agents whose profiles it may use either of."""
+
+    agent: str
+    decider: Decider
+    via: tuple[str, ...]
+    rights: frozenset[str]
+    is_limited: bool
+
+    def is_within(self, other: _Asked) -> bool:
+        """Whether the other, the same agent, could do all that this one can."""
+        return self.is_limited or (not other.is_limited and self.rights <= other.rights)
+
+
 class _Found:
     """What one `never` has met so far."""
 
@@ -263,9 +306,25 @@ def _differs(one: Decision, other: Decision, is_equal: bool) -> bool:
     return one.effect != other.effect if is_equal else order.index(one.effect) > order.index(other.effect)
 
 
-def _subagent(name: str, inventory: Inventory) -> Extension:
+def _subagents(name: str, inventory: Inventory) -> tuple[Extension, ...]:
+    """Those of that name that are installed, and the workspace's own."""
     found = (ext for ext in inventory.of_kind("subagent") if ext.name == name)
-    return next(found, Extension(kind="subagent", name=name, source="project"))
+    return (*found, Extension(kind="subagent", name=name, source="project"))
+
+
+def _unknown(decider: Decider, thing: Thing) -> Iterator[str]:
+    """What the agent may call of which nobody knows what it can reach."""
+    through = (d.extension for d in decider.decisions if d.effect != "deny" and not _is(thing, d.extension, decider))
+    tools = [ext for ext in through if ext.kind == "mcp_tool" and reach_of(ext) is None]
+    servers = sorted({ext.server or "" for ext in tools})
+    if servers:
+        of = ", ".join(servers[:5]) + ", …" * (len(servers) > 5)
+        count = f"{len(tools)} tool{'s' * (len(tools) > 1)}"
+        yield f"what {count} of {of} can reach is not known to anybody but their servers"
+    for server in decider.inventory.servers:
+        made = Extension(kind="mcp_tool", server=server.name, name="x")
+        if server.state != "connected" and decider.decide(made).effect != "deny":
+            yield f"what {server.name} offers is not known: it is {server.state}"
 
 
 # ---------------------------------------------------------------------------------------------- things as entries
@@ -285,6 +344,17 @@ def _is(thing: Thing, ext: Extension, decider: Decider, *, is_allow: bool = Fals
     if ext.kind not in thing.kinds:
         return False
     return all(holds(test, decider.naming.of(ext)) for test in _entry(thing, is_allow=is_allow).tests)
+
+
+def _gives(thing: Thing, ext: Extension) -> bool:
+    """Whether a template of an installed resource can give such a URI."""
+    if ext.kind not in thing.kinds or not ext.facts.get("template"):
+        return False
+    literal = re.sub(r"[*?\[]", lambda m: f"[{m[0]}]", ext.name)
+    template = re.sub(r"\{[^{}]*\}", "*", literal)
+    forms = (thing.pattern, thing.pattern.partition("/")[2])
+    alphabet = Alphabet.of((template, *forms))
+    return any(read_glob(template, alphabet).meets(read_glob(form, alphabet)) for form in forms if form)
 
 
 def _only(profile: Profile, thing: Thing, kind: str) -> Profile:

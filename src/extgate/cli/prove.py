@@ -81,6 +81,8 @@ def _subjects(opened: Opened) -> dict[str, Subject]:
             mode="own",
             inventory=opened.native_inventory(agent.dialect),
             error=_error(agent),
+            name=agent.id.removeprefix(f"{agent.dialect}/"),
+            is_guarded=False,
         )
     return found
 

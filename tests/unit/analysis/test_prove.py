@@ -9,8 +9,8 @@ import pytest
 from extgate.analysis.prove import Proof, Prover, Subject
 from extgate.analysis.roads import TABLE, reach_of
 from extgate.analysis.statements import read_statements, read_thing
-from extgate.core.extension import Extension, Inventory
-from extgate.core.policy import Inherit
+from extgate.core.extension import Extension, Inventory, Server
+from extgate.core.policy import Inherit, Profile
 from extgate.discover.builtins import builtin_tools, runtimes
 from extgate.errors import DialectError
 from tests.unit.analysis.items import profile
@@ -47,6 +47,7 @@ def verdict(row: dict[str, Any], **subjects: Subject) -> str:
     return proof.verdict
 
 
+NOTHING = {"skills": {"disabled": ["*"]}, "tools": {"disabled": ["*"]}, "mcp": {"disabled": ["*"]}}
 NEVER = {"never": "skill:prod-deploy"}
 
 
@@ -137,6 +138,86 @@ def test_a_shell_of_a_child_is_a_road() -> None:
     child = subject({"skills": {"disabled": ["*"]}, "mcp": {"disabled": ["*"]}})
     (proof,) = prove(NEVER | {"for": ["a"]}, a=subject(SAFE, "b", mode="own"), b=child)
     assert ("sub-agent b", "tool bash") in [road.via for road in proof.roads if road.state == "residual"]
+
+
+def test_a_child_that_one_road_limits_is_still_open_over_another() -> None:
+    limited, free = subject(SAFE, "c"), subject(SAFE, "c", mode="own")
+    for order in (("b", "d"), ("d", "b")):
+        (proof,) = prove(NEVER | {"for": ["a"]}, a=subject(SAFE, *order, mode="own"), b=limited, c=subject({}), d=free)
+        assert ("sub-agent d", "sub-agent c") in [road.via for road in proof.roads if road.state == "open"], order
+
+
+def test_a_union_far_down_brings_along_what_those_above_may_do() -> None:
+    top = subject(NOTHING, "b", mode="own")
+    middle = subject({"tools": {"disabled": ["bash"]}, "skills": {"disabled": ["*"]}}, "c", mode="union")
+    statement = {"never": "mcp:files/list_things", "for": ["a"]}
+    (proof,) = prove(statement, a=top, b=middle, c=subject(NOTHING))
+    assert [road.via for road in proof.roads if road.state == "open"][-1] == ("sub-agent b", "sub-agent c")
+
+
+def test_many_sub_agents_that_ask_for_each_other_are_told_in_the_end() -> None:
+    names = [f"n{at}" for at in range(6)]
+    subjects = {name: subject(SAFE, *names, mode="union") for name in names}
+    assert verdict(NEVER | {"for": ["n0"]}, **subjects) == "proved"
+
+
+def test_an_agent_whose_profile_cannot_be_read_is_undecided_because_an_earlier_one_may_be_in_force() -> None:
+    broken = Subject(profile=Profile(id="a"), error="bad")
+    (proof,) = prove(NEVER, a=broken)
+    assert proof.verdict == "undecided"
+    assert "earlier one" in proof.undecided[0]
+
+
+def test_file_tools_that_no_gate_looks_at_are_a_residual_road_to_a_skill() -> None:
+    loose = Subject(profile=profile(SAFE), is_guarded=False)
+    (proof,) = prove(NEVER, a=loose)
+    assert [road.via for road in proof.roads if road.state == "residual"] == [("tool read",)]
+
+
+def test_a_child_is_asked_for_under_its_own_name_and_not_under_its_id() -> None:
+    child = Subject(profile=profile({}), name="reviewer")
+    asking = subject(SAFE | {"subagents": {"allowed": ["reviewer"]}}, "claude-code/reviewer", mode="own")
+    (proof,) = prove(NEVER | {"for": ["a"]}, **{"a": asking, "claude-code/reviewer": child})
+    assert proof.verdict == "refuted"
+
+
+def test_a_template_that_can_give_such_a_uri_counts_as_installed() -> None:
+    template = Extension(kind="mcp_resource", server="files", name="file:///{path}", facts={"template": True})
+    (statement,) = read_statements([{"never": "resource:file:///etc/*", "over": "installed", "roads": "gate"}])
+    inventory = Inventory(extensions=(template,))
+    (proof,) = Prover({"a": subject({})}, inventory).prove(statement)
+    assert [d.extension for d in proof.installed] == [template]
+    (proof,) = Prover({"a": subject({"resources": {"disabled": ["*"]}})}, inventory).prove(statement)
+    assert proof.verdict == "proved"
+
+
+@pytest.mark.parametrize("name", ["ssh_exec", "runCommand", "execute_script", "python_repl", "desktop-start_process"])
+def test_a_servers_tool_that_by_its_name_runs_things_is_a_residual_road(name: str) -> None:
+    reach = reach_of(Extension(kind="mcp_tool", server="s", name=name))
+    assert reach is not None
+    assert reach.state == "residual"
+
+
+@pytest.mark.parametrize("name", ["list_tables", "run_query", "create_issue", "executive_summary", "read_graph"])
+def test_a_servers_tool_with_a_harmless_name_is_none(name: str) -> None:
+    assert reach_of(Extension(kind="mcp_tool", server="s", name=name)) is None
+
+
+def test_a_plugins_tool_is_not_believed_what_group_it_says_it_is_of() -> None:
+    reach = reach_of(Extension(kind="tool", name="my_shell", source="plugin:p", facts={"group": "catalog"}))
+    assert reach is not None
+    assert reach.state == "residual"
+
+
+def test_what_nobody_can_know_is_noted() -> None:
+    items = (Extension(kind="mcp_tool", server="s", name="do_it"),)
+    inventory = Inventory(extensions=items, servers=(Server(name="s"), Server(name="later", state="untrusted")))
+    (statement,) = read_statements([{"never": "skill:x", "over": "installed"}])
+    (proof,) = Prover({"a": subject({})}, inventory).prove(statement)
+    assert proof.notes == (
+        "what 1 tool of s can reach is not known to anybody but their servers",
+        "what later offers is not known: it is untrusted",
+    )
 
 
 def test_always_holds_for_every_thing_of_that_name() -> None:

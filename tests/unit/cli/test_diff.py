@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -190,22 +189,27 @@ def test_what_the_office_claims_of_its_agents_is_proved() -> None:
     assert "proved: never skill:prod-deploy for research" in result.stdout
 
 
-def test_in_the_office_customer_service_reaches_prod_deploy_only_through_its_shells() -> None:
+ROADS = ("bash", "process", "gui_agent", "cron", "scheduler", "agent_browser", "playwright_browser")
+
+
+def test_in_the_office_customer_service_reaches_prod_deploy_only_over_roads_that_are_named() -> None:
     report = json.loads(office("prove", "--never", "skill:prod-deploy", "--for", "customer-*", "--json").stdout)
     proof = report["proofs"][-1]
     assert (proof["file"], proof["verdict"], proof["installed"], proof["witness"]) == (None, "refuted", [], None)
     open_roads = {road["via"][0] for road in proof["roads"] if road["state"] != "closed"}
-    assert open_roads == {"tool bash", "tool process", "tool gui_agent"}
+    assert open_roads == {f"tool {name}" for name in ROADS}
 
 
-def test_without_its_shells_customer_service_cannot_reach_prod_deploy(tmp_path: Path) -> None:
-    text = (OFFICE / "agents" / "customer-service.yaml").read_text()
-    path = tmp_path / "agents" / "customer-service.yaml"
-    path.parent.mkdir()
-    path.write_text(re.sub(r'disabled: \["write"', 'disabled: ["bash", "process", "gui_agent", "write"', text))
-    shutil.copytree(OFFICE / "skills", tmp_path / "skills")
-    result = CliRunner().invoke(cli, ["-w", str(tmp_path), "prove", "--never", "skill:prod-deploy"])
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (
-        0,
-        "proved: never skill:prod-deploy for customer-service",
-    )
+@pytest.mark.parametrize("left_in", ["", *ROADS])
+def test_in_the_office_prod_deploy_is_out_of_reach_over_every_road_until_one_tool_is_left_in(
+    tmp_path: Path, left_in: str
+) -> None:
+    shutil.copytree(OFFICE, tmp_path / "office")
+    file = tmp_path / "office" / "agents" / "customer-service.yaml"
+    denied = ", ".join(f'"{name}"' for name in ROADS if name != left_in)
+    file.write_text(file.read_text().replace('"execute_*", ', f'"execute_*", {denied}, '))
+    arguments = ("prove", "--never", "skill:prod-deploy", "--for", "customer-service", "--json")
+    report = json.loads(CliRunner().invoke(cli, ["-w", str(tmp_path / "office"), *arguments]).stdout)
+    proof = report["proofs"][-1]
+    named = [road["via"] for road in proof["roads"] if road["state"] != "closed"]
+    assert (proof["verdict"], named) == (("refuted", [[f"tool {left_in}"]]) if left_in else ("proved", []))
