@@ -3,6 +3,7 @@
     python -m tests.e2e.table                      all of it; what was seen with the same code is not run again
     python -m tests.e2e.table --runtime codex --intent resources --fresh
     python -m tests.e2e.table --keep               whatever was seen before is kept, also with other code
+    python -m tests.e2e.table --state A --runtime codex; … --state B --runtime hermes; … --keep --join A --join B
     python -m tests.e2e.table --write              and writes docs/reference/runtimes.md and runtimes.json
 
 Exit: 0; 3 when a cell leaked under extgate or is broken.
@@ -27,13 +28,15 @@ from tests.e2e.clients.intents import INTENTS
 from tests.e2e.clients.lab import Lab
 from tests.e2e.clients.observe import COLUMNS, observe, runtime
 from tests.e2e.clients.page import page
-from tests.e2e.clients.record import KEPT, PAGE, Record, load, stamp
+from tests.e2e.clients.record import KEPT, PAGE, STATE, Record, load, stamp
 from tests.e2e.clients.verdicts import counts, verdict, verdicts
 
 
-def run(names: Iterable[str], intents: Sequence[str], *, fresh: bool = False, keep: bool = False) -> Record:
+def run(
+    names: Iterable[str], intents: Sequence[str], *, fresh: bool = False, keep: bool = False, state: Path = STATE
+) -> Record:
     """The record with these cells in it; saved after each of them."""
-    record = load()
+    record = load(state)
     record.date = date.today().isoformat()
     try:
         for name in names:
@@ -48,10 +51,10 @@ def run(names: Iterable[str], intents: Sequence[str], *, fresh: bool = False, ke
             stamps = {column: stamp(column, name) for column in COLUMNS}
             for intent in intents:
                 _cell(record, name, intent, command, stamps, fresh=fresh, keep=keep)
-                record.save()
+                record.save(state)
     finally:
         worker.stop_all()
-        record.save()
+        record.save(state)
     return record
 
 
@@ -101,10 +104,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--intent", action="append", choices=list(INTENTS), help="only this one; may be repeated")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
     parser.add_argument("--keep", action="store_true", help="keep what was seen with other code")
+    parser.add_argument("--state", type=Path, default=STATE, metavar="FILE", help="where what was seen is kept")
+    parser.add_argument("--join", type=Path, action="append", default=[], metavar="FILE", help="take these in as well")
     parser.add_argument("--write", action="store_true", help="write the page and the record of docs/reference")
     options = parser.parse_args(argv)
+    for path in options.join:
+        joined = load(options.state)
+        joined.join(load(path))
+        joined.save(options.state)
     record = run(
-        options.runtime or list(CLIENTS), options.intent or list(INTENTS), fresh=options.fresh, keep=options.keep
+        options.runtime or list(CLIENTS),
+        options.intent or list(INTENTS),
+        fresh=options.fresh,
+        keep=options.keep,
+        state=options.state,
     )
     said = page(record)
     print(f"\n{said.partition('## The denies')[0]}")

@@ -21,11 +21,16 @@ from tests.e2e.test_wire_clients import CLIENTS, command_of
 INTENTS = ("builtin", "mcp-tool", "child-builtin", "wildcard-skill", "resources", "skill-listed", "skill-read")
 
 
+HOOKED = ("claude-code", "gemini")
+
+
 @pytest.mark.e2e
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("intent", INTENTS)
 @pytest.mark.parametrize("name", CLIENTS)
 def test_one_command_puts_a_client_behind_all_walls(name: str, intent: str, tmp_path: Path) -> None:
+    if intent == "skill-read" and name not in HOOKED:
+        pytest.skip("a file tool reads a skill's file, and this program is started without the hook (docs/walls.md)")
     program, driver = command_of(name), runtime(name)
     lab = Lab(tmp_path, needed_programs(name))
     case = driver.cases(lab, True)[intent]

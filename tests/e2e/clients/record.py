@@ -30,6 +30,14 @@ class Record:
     def at(self, runtime: str, intent: str) -> Json:
         return self.cells.setdefault(runtime, {}).setdefault(intent, {})
 
+    def join(self, other: Record) -> None:
+        """Takes in what another one saw; where both saw something, the other's counts."""
+        self.date = max(self.date, other.date)
+        self.versions |= other.versions
+        self.skipped |= other.skipped
+        for runtime, cells in other.cells.items():
+            self.cells[runtime] = {**self.cells.get(runtime, {}), **cells}
+
     def save(self, path: Path = STATE) -> None:
         """Writes it whole."""
         path.parent.mkdir(parents=True, exist_ok=True)
