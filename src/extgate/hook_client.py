@@ -111,7 +111,8 @@ def asked(path: str, question: list[str], body: bytes) -> Answer | None:
         stream = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             stream.settimeout(STAY_S)
-            stream.connect(path)
+            os.chdir(os.path.dirname(path))  # the kernel takes no long path; all that is named later is absolute
+            stream.connect(os.path.basename(path))
             peer = stream.getsockopt(_socket.SOL_SOCKET, getattr(_socket, "SO_PEERCRED", 17), 12)
             if int.from_bytes(peer[4:8], sys.byteorder) != os.getuid():
                 return None
