@@ -185,7 +185,10 @@ def _with(path: Path, plan: FilePlan, base: str | None) -> tuple[str | None, Ent
         entry = Entry(path=path, form=plan.form, before=base, digest=_digest(plan.text), is_whole=True)
         return plan.text, entry
     editor = edit(base or "", plan.form, str(path))
-    done = put_all(editor, plan.puts)
+    try:
+        done = put_all(editor, plan.puts)
+    except WorkspaceError as error:
+        raise WorkspaceError(error.message, file=str(path), fix=error.fix) from None
     if not done:
         return base, None
     text = editor.text

@@ -57,9 +57,9 @@ def rules(ground: Ground, effect: Effect) -> list[str]:
             found.append(rule_name(cleaned(server)))
         else:
             found += [rule_name(cleaned(server), cleaned(item)) for item in ground.server_items(server, effect)]
-    for pattern in outline.mcp.patterns(effect):
-        server, _, item = pattern.partition("/")
-        if not any(c in pattern for c in "?[") and not _is_all(server) and server != "mcp":
+    for pattern in ground.mcp_patterns(effect):
+        server, slash, item = pattern.partition("/")
+        if slash and "*" in pattern and item.strip("*") and not any(c in pattern for c in "?["):
             found.append(rule_name(cleaned(server, r"A-Za-z0-9_*-"), cleaned(item, r"A-Za-z0-9_*-")))
     for pattern in outline.tools.patterns(effect):
         if "*" in pattern and not any(c in pattern for c in "?[ /()"):
@@ -68,10 +68,6 @@ def rules(ground: Ground, effect: Effect) -> list[str]:
         found += [f"Skill({name})" for name in leaves([*ground.skills("deny"), *ground.skills("ask")])]
         found += [f"Agent({name})" for name in (*ground.subagents("deny"), *ground.subagents("ask"))]
     return list(dict.fromkeys(found))
-
-
-def _is_all(text: str) -> bool:
-    return not text.strip("*")
 
 
 def _union(*keys: str, value: object) -> Put:

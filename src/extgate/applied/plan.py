@@ -102,6 +102,11 @@ class Ground:
         found = (ext for ext in self.view.inventory.of_kind("mcp_tool") if ext.server == server)
         return [ext.name for ext in found if self.decider.decide(ext).effect == effect]
 
+    def mcp_patterns(self, effect: Effect) -> list[str]:
+        """The patterns of rules with this effect on what servers offer, as written."""
+        found = (clause.entry for clause in self.outline.mcp.clauses if clause.effect == effect)
+        return list(dict.fromkeys(entry.text for entry in found if len(entry.tests) == 1))
+
     def wire(self, server: str, item: str) -> str:
         """The name that the runtime gives a tool of a server."""
         names = {str(facet): found for facet, found in runtime_names(server, item).items()}

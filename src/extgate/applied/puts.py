@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from extgate.applied.jsonc_text import MISSING
 from extgate.applied.trees import Editor
+from extgate.errors import WorkspaceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ def _put(editor: Editor, put: Put) -> Done | None:
     made = sum(editor.get(put.keys[:n]) is MISSING for n in range(1, len(put.keys) + 1))
     had = before is not MISSING
     if put.how == "union":
+        if had and not isinstance(before, list):
+            raise WorkspaceError(f"`{'.'.join(put.keys)}` is no list", fix="write it as one")
         added = [item for item in put.value if not had or item not in before]
         if not added:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Literal, Protocol
@@ -88,7 +89,7 @@ class _Tree:
         return {}
 
     def _made(self, value: object) -> Any:
-        return value
+        return copy.deepcopy(value)
 
 
 class _Toml(_Tree):
@@ -122,7 +123,7 @@ class _Toml(_Tree):
             for item in value:
                 tables.append(self._made(item))
             return tables
-        return value
+        return copy.deepcopy(value)
 
 
 class _Yaml(_Tree):

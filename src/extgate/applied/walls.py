@@ -52,13 +52,13 @@ def _has_tools(ground: Ground) -> bool:
 
 
 def _has_servers(ground: Ground) -> bool:
-    return any(_effects(ground, ext.kind) for ext in ground.view.inventory.extensions if ext.server) or (
-        ground.outline.mcp.unknown == "deny" or bool(ground.outline.mcp.patterns("deny"))
-    )
+    mcp = ground.outline.mcp
+    return mcp.unknown == "deny" or any(clause.effect == "deny" for clause in mcp.clauses) or _items(ground)
 
 
-def _effects(ground: Ground, kind: str) -> bool:
-    return any(ground.decider.decide(ext).effect == "deny" for ext in ground.view.inventory.of_kind(kind))
+def _items(ground: Ground) -> bool:
+    items = (ext for ext in ground.view.inventory.extensions if ext.server)
+    return any(ground.decider.decide(ext).effect == "deny" for ext in items)
 
 
 def _has_skills(ground: Ground) -> bool:
