@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from extgate.audit.event import Event
 from extgate.core.extension import Extension
 from extgate.core.names import show
 from extgate.enforce.answer import Answer, unavailable_because
@@ -14,6 +16,8 @@ from extgate.enforce.mcp.catalog import Offer, View, view
 from extgate.enforce.mcp.envelope import Value, has_twins, value_of
 from extgate.enforce.mcp.options import Options
 
+ASK = "ask"
+"""The record's action for what a server asks of a client."""
 MAX_TWIN_CHECK = 4 * 1024 * 1024
 """Longer arguments are refused where a rule reads them, in bytes."""
 
@@ -107,6 +111,24 @@ class Door:
         if len(named) != 1:
             return self.judge_uri(uri, session=session)
         return self._judged(self.gate.use(named[0], action="complete", session=session))
+
+    def may_ask(self, server: str, what: str, *, has: bool = True, session: str) -> str:
+        """Why a server may not ask the client for that, recorded; empty when it may. has: the client declared it."""
+        why = "" if has else f"{what} is nothing that this client has"
+        why = why or ("" if self.options.may_ask(server, what) else f"{what} is not permitted for this agent")
+        gate, is_allowed = self.gate, not why
+        event = Event(
+            when=datetime.now(UTC), agent=gate.agent, door=gate.door, question="use", action=ASK,
+            extension=f"mcp_ask:{show(server)}/{show(what)[:60]}", outcome="allowed" if is_allowed else "refused",
+            effect="allow" if is_allowed else "deny", reason=why or "the profile's gateway lets servers ask for it",
+            rule={"text": "gateway.client", "pattern": "", "file": "", "line": None},
+            policy_version=gate.profile.version, inventory_version=gate.inventory.version, session=session,
+        )  # fmt: skip
+        try:
+            gate.sink(event)
+        except Exception as error:  # what cannot be recorded is not asked
+            return why or f"the record cannot be written ({type(error).__name__})"
+        return why
 
     def _is_twofold(self, arguments: bytes) -> bool:
         return len(arguments) > MAX_TWIN_CHECK or has_twins(arguments)

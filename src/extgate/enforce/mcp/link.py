@@ -171,7 +171,7 @@ class Link:
         for request in json.object_of(result.get("inputRequests")).values():
             method = json.text_of(json.object_of(request).get("method")) or ""
             what = ASKED.get(method)
-            if what is None or not call.session.door.options.may_ask(self.server, what):
+            if call.session.door.may_ask(self.server, what or method, has=what is not None, session=call.session.id):
                 return f"`{self.server}` asks the client for `{method[:60]}`, which is not permitted for this agent"
         return ""
 

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from extgate.audit.event import Event
+from extgate.enforce.mcp.door import ASK
 from extgate.enforce.sinks import JsonLines, line_of
 
 
@@ -38,8 +39,8 @@ class Record:
 
     def take(self, event: Event) -> bool:
         """Whether it is collected, to be written soon; False: it has to be written now."""
-        if threading.get_ident() != self._thread or event.question != "use":
-            return False
+        if threading.get_ident() != self._thread or event.question != "use" or event.action == ASK:
+            return False  # what a server asks goes out at once
         if not self._lines:
             self._loop.call_soon(self.flush)  # also where nothing is sent on
         self._lines.append(line_of(event))

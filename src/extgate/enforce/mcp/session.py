@@ -295,11 +295,10 @@ class Session:
         what = ASKED.get(message.method)
         if what is None:
             return [Return(to, json.error(message.id, METHOD_NOT_FOUND, f"no method `{message.method[:100]}`"))]
-        if what not in self.capabilities or not self.door.options.may_ask(server, what):
-            why = "is not permitted for this agent" if what in self.capabilities else "is nothing that this client has"
-            return [Return(to, json.error(message.id, METHOD_NOT_FOUND, f"{what} {why}"))]
         if len(self._asked) >= self.limits.in_flight:
             return [Return(to, json.error(message.id, REFUSED, "too many questions wait for this client"))]
+        if why := self.door.may_ask(server, what, has=what in self.capabilities, session=self.id):
+            return [Return(to, json.error(message.id, METHOD_NOT_FOUND, why))]
         self._asks += 1
         key = f"extgate-{self._asks}"
         self._asked[key] = (to, message.id)

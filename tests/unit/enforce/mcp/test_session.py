@@ -325,10 +325,13 @@ ELICIT = b'{"jsonrpc":"2.0","id":"srv","method":"elicitation/create","params":{"
 def test_what_a_server_asks_reaches_a_client_that_declared_it_and_whose_profile_lets_it(
     declared: dict[str, Any], options: Options, reaches: bool
 ) -> None:
-    client = World(options=options).client(declared)
+    world = World(options=options)
+    client = world.client(declared)
     client.call("slack__send")
     actions = client.session.asked("slack", envelope.read(ELICIT), "there")
     client.run(actions)
+    (event,) = [event for event in world.memory.events if event.action == "ask"]
+    assert (event.extension, event.outcome) == ("mcp_ask:slack/elicitation", "allowed" if reaches else "refused")
     assert any(isinstance(action, Reply) for action in actions) is reaches
     assert ("elicitation" in client.session.allowed_capabilities("slack")) is (reaches and bool(declared))
     if not reaches:
@@ -341,6 +344,19 @@ def test_what_a_server_asks_reaches_a_client_that_declared_it_and_whose_profile_
     assert client.returned == [{"jsonrpc": "2.0", "id": "srv", "result": {"action": "accept"}}]
     client.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}})
     assert len(client.returned) == 1, "an answer counts once"
+
+
+def test_what_a_server_asks_reaches_nobody_while_it_cannot_be_recorded() -> None:
+    world = World()
+    client = world.client({"elicitation": {}})
+    client.call("slack__send")
+
+    def full(event: object) -> None:
+        raise OSError
+
+    world.gate.sink = full
+    client.run(client.session.asked("slack", envelope.read(ELICIT), "there"))
+    assert "record" in refused(client.returned[0])
 
 
 def test_aliases_and_descriptions_are_the_profile_s_and_the_server_never_sees_them() -> None:
