@@ -23,6 +23,7 @@ from extgate.discover.inventory_file import load_inventory
 from extgate.errors import UNFORESEEN, DialectError, DocumentError, WorkspaceError
 from extgate.homes import Homes, find_homes, user_cache_dir, user_config_dir, user_data_dir
 from extgate.native_homes import NativeFiles, find_natives, native_sources
+from extgate.shared_tests import stray_tests, with_tests
 
 DEFAULT_AGENT = "default"
 """The agent of a workspace that configures none: everything installed, the model picks."""
@@ -75,7 +76,7 @@ class Workspace:
 
     def __init__(self, homes: Homes, *, inventory: Inventory | None = None) -> None:
         self.homes = homes
-        self.agents = _unique(_read_agents(homes))
+        self.agents = with_tests(_unique(_read_agents(homes)), homes)
         self._inventory = inventory
 
     @classmethod
@@ -111,7 +112,8 @@ class Workspace:
     @cached_property
     def natives(self) -> tuple[Agent, ...]:
         """The agents of runtimes' own files, as `runtime/agent`; they see their runtime's tools, servers and skills."""
-        return tuple(agent for found in self._native_files for agent in _native_agents(found))
+        found = tuple(agent for files in self._native_files for agent in _native_agents(files))
+        return with_tests(found, self.homes)
 
     @cached_property
     def _native_files(self) -> tuple[NativeFiles, ...]:
@@ -171,6 +173,7 @@ class Workspace:
         }
         found += [f for agent in self.natives for f in self.explain(agent, by_runtime[agent.dialect]).findings]
         found += [f for each in (inventory, *by_runtime.values()) for f in unsilenced(lint_inventory(each), {})]
+        found += stray_tests(self.homes, [agent.id for agent in (*self.agents, *self.natives)])
         return tuple(dict.fromkeys(found))
 
 

@@ -18,6 +18,7 @@ RING |= {
     "native_homes": 3,
     "as_it_runs": 3,
     "shapes": 3,
+    "shared_tests": 3,
     "policy_places": 3,
     "settings": 3,
     "watch": 3,
@@ -45,6 +46,8 @@ RING |= {
     "runtime_view": 3,
     "stamps": 3,
     "wire_settings": 3,
+    "launch": 3,
+    "launch_run": 3,
 }
 RING |= {"cli": 4, "web": 4, "start": 4}
 SIBLINGS = [{"dialects", "analysis", "audit"}, {"discover", "enforce"}, {"cli", "web"}]

@@ -37,9 +37,14 @@ class PolicyTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that does not hold, with the answer that was given; or a row that is no test, with what is wrong."""
+    """A test that does not hold, with the answer that was given; or a row that is no test, with what is wrong.
+
+    file, line: where the row stands, as far as known.
+    """
 
     number: int
+    file: str | None = None
+    line: int | None = None
     given: str = ""
     expect: str = ""
     verdict: Verdict | None = None
@@ -80,10 +85,18 @@ def run_tests(policy: Policy, decider: Decider) -> Report | None:
     untested = {_key(*place): place for place in places if _key(*place) not in used}
     return Report(
         passed=passed,
-        failures=tuple(failures),
+        failures=tuple(_placed(failure, policy.facts.get("test_places", ())) for failure in failures),
         untested=tuple(untested.values()),
         rules=len({_key(*place) for place in places}),
     )
+
+
+def _placed(failure: Failure, places: Sequence[tuple[str, int, int]]) -> Failure:
+    """The failure with its row's file and line, and its number there."""
+    if failure.number > len(places):
+        return failure
+    file, line, number = places[failure.number - 1]
+    return replace(failure, file=file, line=line, number=number)
 
 
 def _places(rule: Rule) -> Iterator[tuple[Rule, Entry | None]]:

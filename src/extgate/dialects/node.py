@@ -35,6 +35,11 @@ class Node:
         return [node.value for node in self.children] if self.kind == "list" else self.scalar
 
     @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """Of a list's entries: file, line, and which it is, from 1 on."""
+        return tuple((self.file, child.line, number) for number, child in enumerate(self.children, 1))
+
+    @property
     def size(self) -> int:
         """How many nodes it stands for, itself included."""
         return 1 + sum(node.size for node in (*self.items.values(), *self.children))

@@ -50,6 +50,8 @@ def read(documents: Sequence[Document]) -> Policy:
     facts: dict[str, Any] = {}
     if root:
         facts = {key: node.value for key, node in root.items.items() if key not in _KEYS}
+        if tests := root.get("tests"):
+            facts["test_places"] = tests.places
         _check_keys(root, notes)
         for block in _KEYS:
             patterns, uses_catalog = _block(root, block, notes)

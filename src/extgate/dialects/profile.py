@@ -80,7 +80,9 @@ class _Reader:
         return node.scalar.strip() if node and isinstance(node.scalar, str) else ""
 
     def facts(self) -> dict[str, Any]:
-        return {key: node.value for key, node in self.root.items.items() if key not in BLOCKS}
+        found = {key: node.value for key, node in self.root.items.items() if key not in BLOCKS}
+        tests = self.root.get("tests")
+        return found | ({"test_places": tests.places} if tests else {})
 
     # ------------------------------------------------------------------------------------------ shape
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from extgate.analysis.lint.context import Context
 from extgate.analysis.policy_tests import Failure, run_tests
@@ -18,7 +19,10 @@ def check(context: Context) -> Iterator[Finding]:
     if report is None:
         return
     for failure in report.failures:
-        yield context.warn("EG048", _message(failure), fix="mend the rule, or the test", severity="error")
+        row = context.warn("EG048", _message(failure), fix="mend the rule, or the test", severity="error")
+        place = f" of {context.policy.id or 'this agent'}" if failure.file not in (None, row.file) else ""
+        message = row.message.replace("tests:", f"tests{place}:", 1)
+        yield replace(row, message=message, file=failure.file or row.file, line=failure.line)
     if report.untested:
         rule, entry = report.untested[0]
         names = [f"{r.text} `{show(e.text)}`" if e else f"{r.text} (what it does not list)" for r, e in report.untested]
