@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from extgate.audit.event import Event
-from extgate.core.extension import Extension
+from extgate.control import ask, sockets
+from extgate.core.extension import Extension, Server, ServerState
 from extgate.core.names import gateway_names, show
 from extgate.core.policy import Inherit
 from extgate.dialects.registry import NATIVE
@@ -81,11 +82,38 @@ class Sessions:
         if kept is None or not kept.stamps.still(kept.stamp):
             self._kept.pop(asked, None)
             kept = self._kept[asked] = _opened(hook, asked)
+        _enliven(kept.door.gate, asked.root)
         try:
             call = hook.read(parse(body))
         except PayloadError as error:
             return kept.door.unreadable(str(error))
         return kept.door.judge(call)
+
+
+def _enliven(gate: Gate, root: Path) -> None:
+    """Where something is required, brings in which servers live: by what a gateway of the workspace holds now."""
+    if not any(policy.requirements for policy in gate.profile.policies):
+        return
+    live = connected_servers(root)
+    now = tuple(replace(s, state="connected" if s.name in live else _resting(s)) for s in gate.inventory.servers)
+    if now != gate.inventory.servers:
+        gate.swap(inventory=replace(gate.inventory, servers=now))
+
+
+def _resting(server: Server) -> ServerState:
+    return "configured" if server.state == "connected" else server.state
+
+
+def connected_servers(root: Path) -> frozenset[str]:
+    """The servers that some running process of the workspace holds open; none when no process runs."""
+    found: set[str] = set()
+    for path in sockets(root):
+        try:
+            names = ask(path, "connected").get("connected")
+        except (OSError, ValueError):
+            continue  # it has ended, or is of an older version
+        found |= {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+    return frozenset(found)
 
 
 def _bytes(reply: Reply) -> Answer:

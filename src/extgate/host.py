@@ -83,7 +83,7 @@ def open_host(
         stack.enter_context(watcher)
         stack.enter_context(Expiry(host.dispatcher))
         try:
-            stack.enter_context(Control(root, {"accept": host.answer_accept}))
+            stack.enter_context(Control(root, {"accept": host.answer_accept, "connected": host.answer_connected}))
         except (ExtgateError, OSError) as error:
             wishes.say(f"`extgate reload` does not reach this process: {error}")
         yield host
@@ -153,6 +153,11 @@ class Host:
         report = self.accept()
         self._wishes.on_report(report)
         return {**report_dict(report), "lines": report_lines(report)}
+
+    def answer_connected(self) -> Mapping[str, Any]:
+        """The servers that live now, for whoever asks from outside and holds none itself."""
+        servers = self.dispatcher.inventory.servers
+        return {"connected": [server.name for server in servers if server.state == "connected"]}
 
     def on_files(self, paths: tuple[str, ...]) -> None:
         """Takes a watcher's news."""

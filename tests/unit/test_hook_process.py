@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from extgate import hook_client
+from extgate.control import Control
 from extgate.hook_resident import Resident
+from extgate.hook_session import Sessions
 
 DENY = "permissionDecision"
 
@@ -225,3 +227,21 @@ def test_a_command_whose_python_is_gone_still_refuses(place: Path) -> None:
     made = type("G", (), {"hook": ("/no/such/python", hook_client.__file__, "claude-code")})()
     done = subprocess.run(["/bin/sh", "-c", shell(made)], input=b"{}", capture_output=True)
     assert done.returncode == 2
+
+
+def test_what_is_required_is_met_by_what_a_running_gateway_holds(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place / "home"))
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    root = place / "ws"
+    (root / "agents" / "a.yaml").write_text("id: a\nmcp: {required: [wiki]}\n")
+    (root / ".mcp.json").write_text('{"mcpServers": {"wiki": {"command": "/bin/false"}}}')
+    words, body = ["claude-code", "a", str(root), str(root), ""], json.dumps(call("Read", file_path="x")).encode()
+    sessions = Sessions()
+    assert b"unavailable" in sessions.answer(words, body)[1]
+    live = ["wiki"]
+    with Control(root, {"connected": lambda: {"connected": list(live)}}):
+        assert sessions.answer(words, body) == (0, b"", b"")
+        live.clear()
+        assert b"unavailable" in sessions.answer(words, body)[1]
+    assert b"unavailable" in sessions.answer(words, body)[1]
