@@ -120,10 +120,18 @@ def _with_tools(clients: Mapping[str, Client], names: tuple[str, ...]) -> Mappin
     return {name: replace(client, builtins={**own, **client.builtins}) for name, client in clients.items()}
 
 
-def open_wire(gateway: Gateway, is_open: Callable[[], bool]) -> Wire:
-    """The wire of a gateway's agents. is_open: whether nobody has to prove who calls. Raises DialectError."""
+def open_wire(
+    gateway: Gateway,
+    is_open: Callable[[], bool],
+    change: Callable[[WireSettings], WireSettings] = lambda settings: settings,
+) -> Wire:
+    """The wire of a gateway's agents. is_open: whether nobody has to prove who calls. change: of what files say.
+
+    Raises DialectError.
+    """
     book = WireBook(gateway.host, gateway.say)
-    return Wire(gateway.hub.doors, book.of, is_open=is_open, limit=gateway.settings.limits.message)
+    limit = gateway.settings.limits.message
+    return Wire(gateway.hub.doors, lambda agent: change(book.of(agent)), is_open=is_open, limit=limit)
 
 
 class WireBook:

@@ -15,6 +15,7 @@ VERBS = (
     "prove",
     "convert",
     "serve",
+    "run",
     "mcp",
     "install",
     "apply",
