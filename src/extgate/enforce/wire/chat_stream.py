@@ -28,7 +28,8 @@ _T = TypeVar("_T")
 @dataclass(slots=True)
 class _Call:
     """One call. whole: its name is; why: None until it is decided, empty when it goes on. at: the number it goes on
-    with. names: the pieces of its name; said: the reason has gone out."""
+    with. names: the pieces of its name. is_out: its first piece, or the reason, has gone out. is_respelled: its name
+    came in pieces or again, and is said once."""
 
     number: int
     id: str = ""
@@ -41,6 +42,7 @@ class _Call:
     why: str | None = None
     at: int = 0
     is_out: bool = False
+    is_respelled: bool = False
 
     @property
     def name(self) -> str:
@@ -148,11 +150,12 @@ class Stream:
         call.id = call.id or piece.id
         if call.over and (piece.name or piece.arguments):
             raise UnclearError("a call of the answer goes on after its end")
-        call.is_custom = call.is_custom or piece.is_custom
+        call.is_custom, was_whole = call.is_custom or piece.is_custom, call.whole
         if piece.name and not call.whole:
             call.names.append(piece.name)
         elif piece.name and piece.name != call.name:
             raise UnclearError("a call of the answer has its name in pieces, with arguments between them")
+        call.is_respelled = call.is_respelled or len(call.names) > 1 or (bool(piece.name) and was_whole)
         if (piece.arguments or not piece.name) and not call.whole:
             call.whole = True
             call.why = self._turn.begin(call.name)
@@ -259,7 +262,7 @@ def _loose(state: _Choice, piece: Piece) -> _Call | None:
 
 
 def _is_split(choice: _Choice) -> bool:
-    return any(len(call.names) > 1 for call in choice.calls.values())
+    return any(call.is_respelled for call in choice.calls.values())
 
 
 def _choices(data: bytes) -> list[tuple[Fields, Fields]]:

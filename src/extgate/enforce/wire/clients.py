@@ -21,8 +21,9 @@ Args = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a call would run or open by its arguments, and with which. server: of a resource alone, whose `name` is its
-    URI; a resource without a URI stands for all of that server's, and without a server for all of them."""
+    """What a call would run or open by its arguments, and with which. server: of a resource or prompt, whose `name` is
+    its URI or name; one without it stands for all of that server's, and without a server for all of them. A skill
+    without a name stands for all of them."""
 
     name: str
     kinds: tuple[str, ...] = CALLABLE
@@ -65,6 +66,22 @@ def _resource(args: Args) -> Sequence[Target]:
     return [Target(uri or "", ("mcp_resource",), server)]
 
 
+def _all_skills(args: Args) -> Sequence[Target]:
+    return [Target("", ("skill",))]
+
+
+def _codex_agent(args: Args) -> Sequence[Target]:
+    return _of(("subagent",), "agent_type", otherwise="default")(args)
+
+
+def _prompt(args: Args) -> Sequence[Target]:
+    return _of(("mcp_prompt",), "name", otherwise="*")(args)
+
+
+def _all_prompts(args: Args) -> Sequence[Target]:
+    return [Target("*", ("mcp_prompt",))]
+
+
 def _claude_agent(args: Args) -> Sequence[Target]:
     return _of(("subagent",), "subagent_type", otherwise="general-purpose")(args)
 
@@ -90,20 +107,26 @@ _METAS: Mapping[str, Reader] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """One agent program. agents: how its `User-Agent` begins. mark: what the names of its MCP tools begin with; empty
-    when they have no mark. metas: its tools that run or open others, by name. hosted: by a provider's tool, the
-    program's own tool that asks for it.
-    builtins: its own tools by name, which the rim fills in.
+    when they have no mark. metas: its tools that run or open others, by name. server_tools: such that it adds to the
+    tools of each server, by the name beside them. hosted: by a provider's tool, the program's own tool that asks for
+    it. builtins: its own tools by name, which the rim fills in.
     """
 
     name: str
     agents: tuple[str, ...] = ()
     mark: str = ""
     metas: Mapping[str, Reader] = field(default_factory=lambda: _METAS)
+    server_tools: Mapping[str, Reader] = field(default_factory=dict)
     hosted: Mapping[str, str] = field(default_factory=dict)
     builtins: Mapping[str, Extension] = field(default_factory=dict)
 
 
 _CLAUDE_METAS = {**_METAS, "Agent": _claude_agent, "Task": _claude_agent}
+_CODEX_METAS = {**_METAS, "spawn_agent": _codex_agent}
+_HERMES_METAS = {**_METAS, "skill_manage": _skill, "skills_list": _all_skills}
+_HERMES_SERVER_TOOLS = {
+    "read_resource": _resource, "list_resources": _resource, "get_prompt": _prompt, "list_prompts": _all_prompts,
+}  # fmt: skip
 
 GENERIC = Client(name="generic")
 CLIENTS: Mapping[str, Client] = {
@@ -115,9 +138,15 @@ CLIENTS: Mapping[str, Client] = {
             hosted={"web_search": "WebSearch", "web_fetch": "WebFetch"},
         ),
         Client(name="opencode", agents=("opencode/",)),
-        Client(name="codex", agents=("codex_",), mark=MCP_MARKS["codex"]),
-        Client(name="gemini-cli", agents=("GeminiCLI",), mark=MCP_MARKS["gemini-cli"]),
-        Client(name="hermes", agents=("hermes",), mark=MCP_MARKS["hermes"]),
+        Client(name="codex", agents=("codex_",), mark=MCP_MARKS["codex"], metas=_CODEX_METAS),
+        Client(
+            name="gemini-cli", agents=("GeminiCLI",), mark=MCP_MARKS["gemini-cli"],
+            hosted={"google_search": "google_web_search", "url_context": "web_fetch"},
+        ),
+        Client(
+            name="hermes", agents=("hermes", "HermesAgent"), mark=MCP_MARKS["hermes"], metas=_HERMES_METAS,
+            server_tools=_HERMES_SERVER_TOOLS,
+        ),
     )
 }  # fmt: skip
 """Programs by name."""

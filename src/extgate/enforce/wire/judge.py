@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from extgate.core.extension import Extension, Inventory
 from extgate.core.names import cuts_of, in_namespace, starts_of, wire_names
 from extgate.core.policy import STRICTNESS
 from extgate.enforce.gate import Gate
-from extgate.enforce.wire.clients import CALLABLE, Client, Target
+from extgate.enforce.wire.clients import CALLABLE, Args, Client, Reader, Target
 
 UNKNOWN = "unknown"
 _KEPT, _KEPT_ANSWERS = 20_000, 1_000
@@ -94,6 +95,7 @@ class Judge:
         self.gate, self.client, self.session = gate, client, session
         self.memory = memory if memory is not None else Memory()
         self._behind = behind
+        self._added: dict[str, Reader] = {}
 
     # ------------------------------------------------------------------------------------------ what a name means
 
@@ -211,8 +213,25 @@ class Judge:
         reason = f"'{{name}}' {why}."
         return self.gate.refuse_item(ext, reason, session=self.session).message
 
+    def meta(self, name: str) -> Reader | None:
+        """What a call of this name would run or open, where it is of a tool that does."""
+        found = self.client.metas.get(name)
+        if found is not None or not self.client.server_tools or not name.startswith(self.client.mark):
+            return found
+        if not self._added:
+            for server in self.gate.inventory.servers:
+                for item, reader in self.client.server_tools.items():
+                    bound = partial(_of_server, reader, server.name)
+                    self._added |= dict.fromkeys(wire_names(server.name, item), bound)
+        return self._added.get(name)
+
     def use_target(self, target: Target) -> str:
         """Why what a call would run or open may not be used; empty when it may."""
+        if target.kinds == ("mcp_prompt",) and target.server is not None:
+            ext = Extension(kind="mcp_prompt", name=target.name, server=target.server)
+            return self.gate.use(ext, action="open", session=self.session).message
+        if target.kinds == ("skill",) and not target.name:
+            return self._use_all([*self.gate.inventory.of_kind("skill"), Extension(kind="skill", name="*")])
         if target.kinds != ("mcp_resource",):
             return self.use(Entry(target.name, target.kinds), target.args, "open")
         if target.server is not None and target.server == self._behind.name:
@@ -232,10 +251,18 @@ class Judge:
         servers = [target.server] if target.server is not None else [s.name for s in self.gate.inventory.servers]
         shown = [ext for ext in items if ext.server in servers]
         shown += [Extension(kind="mcp_resource", name="*", server=server) for server in servers]
-        for ext in shown:
+        return self._use_all(shown)
+
+    def _use_all(self, items: Iterable[Extension]) -> str:
+        """Why a listing of all of them may not be asked for; empty when each may be seen."""
+        for ext in items:
             if not self.gate.is_visible(ext):
                 return self.gate.use(ext, action="list", session=self.session).message
         return ""
+
+
+def _of_server(reader: Reader, server: str, args: Args) -> Sequence[Target]:
+    return [replace(target, server=server) for target in reader(args)]
 
 
 def _with_aliases(ext: Extension, aliases: Sequence[str]) -> Extension:

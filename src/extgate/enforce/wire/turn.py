@@ -71,7 +71,7 @@ class Turn:
 
     def judge_targets(self, name: str, args: Mapping[str, Any]) -> str:
         """Why what the call would run or open is refused; empty when it is not, or there is nothing such."""
-        meta = self.judge.client.metas.get(name)
+        meta = self.judge.meta(name)
         for target in meta(args) if meta else ():
             if why := self.judge.use_target(target):
                 return why
@@ -80,7 +80,7 @@ class Turn:
     def reads_arguments(self, name: str) -> bool:
         """Whether a call of this name can only be judged with its arguments."""
         # Rules may change while an answer comes in: what is asked now must not be missed.
-        return name in self.judge.client.metas or self._reads_arguments or self.judge.reads_arguments()
+        return self.judge.meta(name) is not None or self._reads_arguments or self.judge.reads_arguments()
 
     def _refuse(self, name: str, namespace: str) -> str:
         return self.judge.refuse(Entry(name, CALLABLE, namespace=namespace), _NOT_OFFERED)
