@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import fields, is_dataclass
 from urllib.parse import urlsplit
 
 from extgate.enforce.callers.proxies import is_within
@@ -110,8 +111,7 @@ class Replicas:
         root = str(host.homes.root)
         marks = dict.fromkeys(host.dispatcher.seats, GONE)
         for agent in host.workspace.agents:
-            policies = [(p.dialect, p.rules, p.default, p.requirements) for p in agent.profile.policies]
-            marks[agent.id] = self._digest(agent.text, repr(policies).replace(root, ""))
+            marks[agent.id] = self._digest(agent.text, written(agent.profile.policies).replace(root, ""))
         node = host.homes.node
         settings = node.value if node is not None else {}
         if isinstance(own := settings.get("gateway"), dict):  # where each replica is, is its own
@@ -183,3 +183,16 @@ class Replicas:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def written(value: object) -> str:
+    """A value as text that is the same in every process; sets have no order of their own."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return written([(field.name, getattr(value, field.name)) for field in fields(value)])
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{written(key)}:{written(item)}" for key, item in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ",".join(sorted(map(written, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(written, value)) + "]"
+    return repr(value)

@@ -62,7 +62,7 @@ class Reloader:
         self._also = tuple(also)
         self._root = workspace.homes.root
         self._homes = workspace.homes
-        self._workspace = workspace
+        self._workspace = self._in_force = workspace
         self._files: dict[str, str] = {}
         self._lock = threading.RLock()
         self._settings_wait = False
@@ -78,6 +78,11 @@ class Reloader:
     def workspace(self) -> Workspace:
         """The workspace as it was last read; a broken file's agent has errors in it."""
         return self._workspace
+
+    @property
+    def in_force(self) -> Workspace:
+        """The workspace as it was last read and put in force; `workspace` may be a later one on its way there."""
+        return self._in_force
 
     def reload(self) -> Report:
         """Reads everything again. When it returns, the next question of every gate is answered under what binds."""
@@ -96,6 +101,7 @@ class Reloader:
             changes = [self._dispatcher.seated(name).withdraw(why) for name, why in withdrawn.items()]
             changes += self._dispatcher.put(inventory, profiles)
             changes += [self._seat_late(agents[name]) for name in sorted(agents.keys() - self._files.keys())]
+            self._in_force = self._workspace
             return Report(changes=_merged(changes), errors=tuple(errors), kept=tuple(kept))
 
     def accept(self) -> Report:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -173,6 +176,23 @@ def test_an_edit_on_one_is_obeyed_by_the_other_before_its_own_files_have_it(tmp_
             assert len(second.calls) == known + 1
 
     run(work())
+
+
+def test_a_policy_has_one_mark_in_every_process_and_place(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from extgate.gateway_replicas import written; "
+        "from extgate.workspace import Workspace; root = sys.argv[1]; "
+        "print([written(a.profile.policies).replace(root, '') for a in Workspace.open(Path(root)).agents])"
+    )
+    found = set()
+    for number in range(4):
+        root = tmp_path / str(number)
+        root.mkdir()
+        World(root, a="mcp: {disabled: ['habits/echo'], required: [habits]}\nskills: {allowed: [x]}")
+        environ = os.environ | {"PYTHONHASHSEED": str(number)}
+        done = subprocess.run([sys.executable, "-c", code, str(root)], env=environ, capture_output=True, check=True)
+        found.add(done.stdout)
+    assert len(found) == 1
 
 
 def test_old_files_that_come_late_do_not_bring_an_old_policy_back(tmp_path: Path) -> None:
