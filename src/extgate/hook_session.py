@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from extgate.applied.work import follow
 from extgate.audit.event import Event
 from extgate.control import ask, sockets
 from extgate.core.extension import Extension, Server, ServerState
@@ -138,7 +139,9 @@ def _opened(hook: Hook, asked: Question) -> _Kept:
     stamps = _stamps(view)
     before = stamps.now()
     view = replace(view, workspace=Workspace.open(asked.root))  # read after the stamps were taken
-    door = open_door(hook, view, _agent(view.workspace, asked.agent), gateway=asked.gateway)
+    agent = _agent(view.workspace, asked.agent)
+    door = open_door(hook, view, agent, gateway=asked.gateway)
+    follow(view, agent)
     return _Kept(door=door, stamps=stamps, stamp=settled(before))
 
 

@@ -79,7 +79,10 @@ class Account:
 def account_of(runtime: str, place: Path) -> Account:
     """The account of a runtime at a place (a project, or the runtime's folder in a home). Raises WorkspaceError."""
     key = hashlib.sha256(f"{runtime}\0{os.path.realpath(place)}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    folder = user_state_dir() / "applied" / f"{runtime}-{key}"
+    return _opened(user_state_dir() / "applied" / f"{runtime}-{key}")
+
+
+def _opened(folder: Path) -> Account:
     file = folder / "account.json"
     if not file.exists():
         return Account(folder=folder)
@@ -97,6 +100,15 @@ def without_ours(account: Account, path: Path) -> str:
     real = Path(os.path.realpath(path))
     entry = next((entry for entry in account.entries if entry.path == real), None)
     return _without(entry, _read(real))[0] or ""
+
+
+def accounts_of(runtime: str) -> list[Account]:
+    """Every open account of a runtime, by this user; one that cannot be read is left out."""
+    found = []
+    for file in sorted((user_state_dir() / "applied").glob(f"{runtime}-*/account.json")):
+        with contextlib.suppress(WorkspaceError):
+            found.append(_opened(file.parent))
+    return found
 
 
 def changes(account: Account, plans: Iterable[FilePlan]) -> list[Change]:

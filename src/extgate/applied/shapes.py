@@ -18,6 +18,8 @@ def lines(work: Work) -> Iterator[str]:
             yield f"{change.path}: `{name}` was edited since, and is left as it is"
     if work.ground is None or work.plan is None:
         return
+    for path in sorted(work.links):
+        yield f"{path}: leads to the view of the visible skills"
     for row in standings(work.ground, work.plan):
         if row.by:
             yield f"closed by {', '.join(row.by)}: {row.text}"
@@ -53,6 +55,7 @@ def work_dict(work: Work) -> dict[str, Any]:
         found["walls"] = [{"leak": r.id, "text": r.text, "by": list(r.by), "left": r.left} for r in rows]
         found["open"] = list(open_leaks(work))
         found["needs"] = list(work.plan.needs)
+        found["skills"] = {str(path): str(target) for path, target in sorted(work.links.items())}
     return found
 
 

@@ -6,19 +6,21 @@ import difflib
 import fcntl
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from extgate.applied.account import Account, Change, account_of, carry_out, changes
+from extgate.applied import skills_view
+from extgate.applied.account import Account, Change, account_of, accounts_of, carry_out, changes
 from extgate.applied.plan import Ground, Plan, Scope
 from extgate.applied.runtimes import PLANS, SCOPES
 from extgate.core.names import show
 from extgate.errors import WorkspaceError
 from extgate.runtime_places import user_folder
 from extgate.runtime_view import RuntimeView
-from extgate.workspace import Workspace
+from extgate.workspace import Agent, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class Work:
     made: tuple[Change, ...]
     ground: Ground | None = None
     plan: Plan | None = None
+    links: Mapping[Path, Path] = field(default_factory=dict)
+    """Of the runtime's skill folder: entries, with the folders of the view that they lead to."""
 
     @property
     def changed(self) -> tuple[Change, ...]:
@@ -58,7 +62,8 @@ def prepared(wish: Wish, say: Callable[[str], None] = lambda line: None) -> Work
     account = account_of(wish.runtime, _place(wish))
     ground = ground_of(wish, account, say)
     plan = PLANS[wish.runtime](ground)
-    return Work(account=account, made=tuple(changes(account, plan.files)), ground=ground, plan=plan)
+    made = tuple(changes(account, plan.files))
+    return Work(account=account, made=made, ground=ground, plan=plan, links=skills_view.links(ground))
 
 
 def undone(wish: Wish) -> Work:
@@ -72,9 +77,15 @@ def undone(wish: Wish) -> Work:
 def carried_out(work: Work) -> None:
     """Writes it. Raises OSError."""
     with _alone(work.account.folder.parent):
+        old = work.account.facts.get("links", {})
         if work.ground is None:
+            skills_view.relink(old, {})
+            shutil.rmtree(work.account.facts.get("skills", os.devnull), ignore_errors=True)
             carry_out(work.account, work.made, None)
         else:
+            folder = skills_view.view_folder(work.ground)
+            skills_view.refresh(folder, skills_view.visible(work.ground) if work.links else {})
+            skills_view.relink(old, work.links)
             view = work.ground.view
             facts = {
                 "runtime": view.runtime,
@@ -82,6 +93,8 @@ def carried_out(work: Work) -> None:
                 "scope": work.ground.scope,
                 "workspace": str(view.workspace.homes.root.absolute()),
                 "project": str(view.project.absolute()),
+                "skills": str(folder),
+                "links": {str(path): str(target) for path, target in work.links.items()},
             }
             carry_out(work.account, work.made, facts)
 
@@ -101,6 +114,19 @@ def ground_of(wish: Wish, account: Account, say: Callable[[str], None] = lambda 
     view = replace(view, relays=relays)
     view.learn(trust=wish.trust, say=say)
     return Ground(view=view, agent=agent, account=account, scope=scope_of(wish), program=wish.program)
+
+
+def follow(view: RuntimeView, agent: Agent) -> None:
+    """Takes skills that are denied now out of the views that were applied, before anything of them can be read.
+
+    Raises OSError.
+    """
+    where = {"workspace": str(view.workspace.homes.root.absolute()), "project": str(view.project.absolute())}
+    for account in accounts_of(view.runtime):
+        facts = account.facts
+        if facts.get("links") and facts.get("agent") == agent.id and where.items() <= facts.items():
+            ground = Ground(view=view, agent=agent, account=account, scope=facts["scope"])
+            skills_view.refresh(skills_view.view_folder(ground), skills_view.visible(ground))
 
 
 def can_relay() -> bool:
