@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -37,15 +38,19 @@ class JsonLines:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._lock = threading.Lock()
+        self._is_torn = False
 
     def __call__(self, event: Event) -> None:
         self.write(line_of(event))
 
     def write(self, lines: bytes) -> None:
-        """Appends whole lines. Raises OSError."""
+        """Appends whole lines. Raises OSError, also when a full disk took a part of them: that was not recorded."""
         with self._lock:
             # One write with O_APPEND: lines of several processes do not mix.
-            os.write(self._fd, lines)
+            taken = os.write(self._fd, b"\n" + lines if self._is_torn else lines) - self._is_torn
+            self._is_torn = taken < len(lines) if taken >= 0 else self._is_torn
+            if taken < len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         """Closes the file; a later event is an error."""
