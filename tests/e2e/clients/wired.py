@@ -6,6 +6,8 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 from types import ModuleType
 
 from tests.e2e.clients.cases import CHILD, Case
@@ -63,9 +65,20 @@ def run(driver: ModuleType, lab: Lab, command: list[str], case: Case, profile: s
 
 def script(driver: ModuleType, case: Case, after: int = 0) -> dict[str, Sequence[Step]]:
     """What the model does: the attack, a harmless call beside each of its turns, and that alone afterwards."""
-    canary = whatever_is_offered(driver.WIRE, "ping_thing")
+    canary = _varied(whatever_is_offered(driver.WIRE, "ping_thing"))
     attack = [_beside(canary, step) for step in case.attack]
     return {"": [*attack, *[canary] * (after or not attack)], CHILD: case.child}
+
+
+def _varied(step: Step) -> Callable[[Json], Turn]:
+    """The same calls with other arguments each time: some clients end what looks like a loop."""
+    numbers = count(1)
+
+    def turn(body: Json) -> Turn:
+        made = step(body) if callable(step) else step
+        return made if isinstance(made, str) else [replace(one, arguments={"q": str(next(numbers))}) for one in made]
+
+    return turn
 
 
 def _beside(canary: Callable[[Json], Turn], step: Step) -> Step:
