@@ -47,7 +47,9 @@ async def open_replicas(settings: SharedSettings, gateway: Gateway, address: Add
     except ValueError as problem:
         raise WorkspaceError(f"gateway.shared.url: {problem}") from None
     replica = secrets.token_hex(8)
-    shared = RedisShared(redis, replica=replica, place=place, prefix=settings.name, stale_s=settings.stale_s)
+    shared = RedisShared(
+        redis, replica=replica, place=place, prefix=settings.name, stale_s=settings.stale_s, revision=settings.revision
+    )
     replicas = Replicas(settings, gateway, address, shared)
     shared.start()
     try:
@@ -119,9 +121,9 @@ class Replicas:
         marks[SETTINGS] = self._digest(json.dumps(settings, sort_keys=True, default=str))
         return marks
 
-    def _digest(self, *parts: str) -> str:
-        whole = "\0".join((self._settings.revision, *parts))
-        return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    @staticmethod
+    def _digest(*parts: str) -> str:
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def _join(self) -> None:
         """Tells what is in force, as far as is known here, and learns what is."""

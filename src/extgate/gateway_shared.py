@@ -22,15 +22,15 @@ LOOPBACK: tuple[Network, ...] = (ipaddress.IPv4Network("127.0.0.0/8"), ipaddress
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettings:
     """url: of Redis or Valkey. address: where other replicas reach this one; empty: where it listens. name: of what is
-    shared, where several gateways use one Redis. peers: where replicas are. revision: told apart from others' files
-    though they are the same, so that going back to an old release is news."""
+    shared, where several gateways use one Redis. peers: where replicas are. revision: of the files, higher for later
+    ones, so that going back to old files can be told from coming late with them."""
 
     url: str = field(repr=False)
     address: str = ""
     name: str = "extgate"
     peers: tuple[Network, ...] = LOOPBACK
     stale_s: float = 5.0
-    revision: str = ""
+    revision: int = 0
 
 
 def read_shared(node: Node, root: Path) -> SharedSettings:
@@ -57,7 +57,7 @@ def read_shared(node: Node, root: Path) -> SharedSettings:
         name=text(node.get("name"), f"{key}.name") or "extgate",
         peers=tuple(network(peer, node.items["peers"], f"{key}.peers") for peer in peers) or LOOPBACK,
         stale_s=stale_s or 5.0,
-        revision=value("revision"),
+        revision=int(number(node.get("revision"), f"{key}.revision", is_whole=True, least=-1) or 0),
     )
     if address and not is_within(urlsplit(address).hostname or "", found.peers):
         raise error(node.items["address"], f"{key}.address", "an address, in one of the networks of `peers`")

@@ -151,6 +151,21 @@ def test_marks_tokens_and_changed_lists_reach_the_others(redis: RedisProcess, na
     run(work())
 
 
+def test_going_back_to_old_files_takes_a_later_revision(redis: RedisProcess, name: str) -> None:
+    async def work() -> None:
+        async with two(redis, name) as (one, other):
+            assert await one.shared.agree("a", "old", "") == "old"
+            assert await one.shared.agree("a", "new", "old") == "new"
+            assert await other.shared.agree("a", "old", "") == "new"
+            other.shared.revision = 7
+            assert await other.shared.agree("a", "old", "") == "old"
+            assert await one.shared.agree("a", "new", "") == "old"
+            assert await one.shared.agree("a", "newest", "old") == "old"
+            await until(lambda: one.marks == {"a": "old"})
+
+    run(work())
+
+
 def test_while_redis_is_gone_limits_refuse_and_all_is_known_again_when_it_is_back(
     redis: RedisProcess, name: str
 ) -> None:

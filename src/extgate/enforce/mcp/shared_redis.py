@@ -67,9 +67,12 @@ return {0, 0}
 
 _AGREE = """
 local current = redis.call('HGET', KEYS[1], ARGV[1])
+local of, mine = tonumber(redis.call('HGET', KEYS[5], ARGV[1]) or '0'), tonumber(ARGV[7])
+if current and mine < of and current ~= ARGV[2] then return current end
+if current and mine == of and current ~= ARGV[2] and current ~= ARGV[3]
+  and redis.call('ZSCORE', KEYS[2], ARGV[2]) then return current end
+redis.call('HSET', KEYS[5], ARGV[1], math.max(of, mine))
 if current == ARGV[2] then return current end
-local is_old = redis.call('ZSCORE', KEYS[2], ARGV[2])
-if current and is_old and current ~= ARGV[3] then return current end
 local now = redis.call('TIME')[1]
 if current then
   redis.call('ZADD', KEYS[2], now, current)
@@ -82,19 +85,28 @@ redis.call('INCR', KEYS[3])
 redis.call('PUBLISH', KEYS[4], ARGV[6])
 return ARGV[2]
 """
-"""A mark that was in force once is only put in force again by a replica that had the one in force now: a replica that
-comes late with old files must not bring them back. ARGV: agent, mine, before, how many old ones, for how long, news."""
+"""A mark that was in force once is only put in force again by a replica that had the one in force now, or is of a later
+revision: a replica that comes late with old files must not bring them back. One of an earlier revision brings nothing.
+ARGV: agent, mine, before, how many old ones, for how long, news, revision."""
 
 
 class RedisShared:
     """The shared state in one Redis. place: where other replicas reach this one. stale_s: how long it may be out of
-    reach before nothing is known any more. clock: seconds that only go forward."""
+    reach before nothing is known any more. revision: of the files, higher for later ones. clock: seconds that only go
+    forward."""
 
     def __init__(
-        self, redis: Redis, *, replica: str, place: str, prefix: str = "extgate", stale_s: float = 5.0,
+        self,
+        redis: Redis,
+        *,
+        replica: str,
+        place: str,
+        prefix: str = "extgate",
+        stale_s: float = 5.0,
+        revision: int = 0,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
-        self.replica, self.place, self.stale_s = replica, place, stale_s
+    ) -> None:
+        self.replica, self.place, self.stale_s, self.revision = replica, place, stale_s, revision
         self._redis, self._clock, self._prefix = redis, clock, "{" + prefix + "}:"
         self.counters: Counters = self
         self.on_marks: Callable[[Mapping[str, str]], None] = lambda marks: None
@@ -212,9 +224,11 @@ class RedisShared:
     # ------------------------------------------------------------------------------------------ what is in force
 
     async def agree(self, agent: str, mine: str, before: str) -> str:
-        keys = [self._key("marks"), self._key("old", _digest(agent)), self._key("version"), self._key("news")]
+        keys = [self._key("marks"), self._key("old", _digest(agent)), self._key("version"), self._key("news"),
+                self._key("revisions")]  # fmt: skip
         news = json.dumps(["mark", agent, mine])
-        found = await self._ask(self._agree(keys=keys, args=[agent, mine, before, MAX_OLD, KEPT_S, news]))
+        args = [agent, mine, before, MAX_OLD, KEPT_S, news, self.revision]
+        found = await self._ask(self._agree(keys=keys, args=args))
         return _text(found)
 
     async def withdraw(self, gone: Iterable[str], back: Iterable[str]) -> None:
