@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from extgate import hook_client
 from extgate.applied.account import Account, FilePlan, without_ours
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension
@@ -23,6 +22,8 @@ from extgate.workspace import Agent
 Scope = Literal["project", "user"]
 GATEWAY = "extgate"
 """What extgate's own MCP server is called in a runtime."""
+HOOK = Path(__file__).resolve().parent.parent / "hook_client.py"
+"""What runs as the hook; it is never imported here, for a hook opens sessions that look at what was applied."""
 HOOK_S = 60
 """Seconds that a runtime gives the hook; it answers by itself before."""
 
@@ -117,7 +118,7 @@ class Ground:
     @cached_property
     def hook(self) -> tuple[str, ...]:
         """The hook's command, for a program that starts it without a shell."""
-        words = [sys.executable, "-I", "-S", hook_client.__file__, self.view.runtime, "--agent", self.agent.id]
+        words = [sys.executable, "-I", "-S", str(HOOK), self.view.runtime, "--agent", self.agent.id]
         words += ["-w", str(self.view.workspace.homes.root.absolute()), "--project", str(self.view.project.absolute())]
         return (*words, *(("--gateway", GATEWAY) if self.view.relays else ()))
 
