@@ -132,6 +132,7 @@ async def open_front(
     finally:
         for task in ticking:
             task.cancel()
+        await address.listening.finish(settings.limits.drain_s)
         address.listening.close()
         if address.front is not None and address.front.wire is not None:
             address.front.wire.close()

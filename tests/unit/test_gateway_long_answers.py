@@ -14,9 +14,11 @@ from extgate.enforce.mcp.call import Call
 from extgate.enforce.mcp.http_client import Events
 from extgate.enforce.mcp.link import Answered, Link, Noise
 from extgate.enforce.mcp.long import Long, Pieces, TooLongError
+from extgate.gateway_http import open_front
+from extgate.gateway_settings import GatewaySettings
 from tests.unit.enforce.mcp.cores import World as Core
 from tests.unit.gateway_world import Client, World, run, text_of
-from tests.unit.test_gateway_http import served
+from tests.unit.test_gateway_http import HEADERS, Web, served
 
 LIMITS = "gateway: {limits: {message_bytes: 100000, answer_bytes: 50000000}}\n"
 SIZE = 3_000_000
@@ -47,6 +49,27 @@ def test_a_long_answer_reaches_its_client_whole_as_json_and_as_events(tmp_path: 
             (data,) = [line for line in streamed.body.splitlines() if line.startswith(b"data: {")]
             assert text_of(json.loads(data[6:])) == "x" * SIZE
             assert (await web.rpc("ping", **session)).json["result"] == {}
+
+    run(work())
+
+
+def test_a_long_answer_that_is_on_its_way_comes_whole_when_the_gateway_ends(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with open_front(GatewaySettings(), "127.0.0.1", 0) as front:
+            async with World(tmp_path, LIMITS).open() as gateway:
+                front.serve(gateway)
+                web = Web(front.port)
+                session = await web.hello()
+                call = {"name": "habits__big", "arguments": {"size": 30_000_000}}
+                body = json.dumps({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}).encode()
+                answer, _ = web.begin(
+                    "POST", "/agents/a/mcp", HEADERS | {"mcp-session-id": session["mcp_session_id"]}, body
+                )
+                while not answer.status:
+                    await asyncio.sleep(0)
+            assert not answer.done.done()
+        await asyncio.wait_for(answer.done, 30)
+        assert len(text_of(answer.json)) == 30_000_000
 
     run(work())
 

@@ -158,6 +158,11 @@ class Connection(asyncio.Protocol):
         if self._current is None and not self._queue:
             self._pump.close()
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether the client has not read all that it was sent."""
+        return self._pump.is_busy or self.transport.get_write_buffer_size() > 0
+
     def close_if_stuck(self, before: float) -> None:
         """Closes it when a long answer has not moved since that time, because the client does not read it."""
         if self._pump.is_busy and self._pump.moved_at < before:
@@ -242,6 +247,13 @@ class Listening:
             connection.close_if_stuck(before)
             if connection.waits_since < before:
                 connection.close_if_idle()
+
+    async def finish(self, seconds: float) -> None:
+        """Takes no more connections; returns when all clients have read their answers, or the time for that is over."""
+        self._server.close()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and any(connection.is_sending for connection in self.connections):
+            await asyncio.sleep(0.02)
 
     def close(self) -> None:
         """Closes everything."""
