@@ -62,12 +62,13 @@ def test_a_long_answer_that_is_on_its_way_comes_whole_when_the_gateway_ends(tmp_
                 session = await web.hello()
                 call = {"name": "habits__big", "arguments": {"size": 30_000_000}}
                 body = json.dumps({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}).encode()
-                answer, _ = web.begin(
-                    "POST", "/agents/a/mcp", HEADERS | {"mcp-session-id": session["mcp_session_id"]}, body
-                )
+                headers = HEADERS | {"mcp-session-id": session["mcp_session_id"]}
+                answer, request = web.begin("POST", "/agents/a/mcp", headers, body)
                 while not answer.status:
                     await asyncio.sleep(0)
+                request.connection.transport.pause_reading()
             assert not answer.done.done()
+            request.connection.transport.resume_reading()
         await asyncio.wait_for(answer.done, 30)
         assert len(text_of(answer.json)) == 30_000_000
 
