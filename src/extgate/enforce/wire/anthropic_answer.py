@@ -6,6 +6,8 @@ what comes behind it waits. When no call is left, the answer ends the turn inste
 
 from __future__ import annotations
 
+import re
+
 from extgate.enforce.wire import spans
 from extgate.enforce.wire.anthropic_entries import TOOLSET
 from extgate.enforce.wire.events import Frame, Frames, frame
@@ -18,6 +20,15 @@ _PROVIDERS = frozenset({"server_tool_use", "mcp_tool_use"})
 _OTHERS = frozenset(
     {"text", "thinking", "redacted_thinking", "container_upload", "compaction", "fallback", "mcp_tool_listing"}
 )
+
+
+_PIECE = re.compile(
+    rb'\{\s*"type":\s*"content_block_delta",\s*"index":\s*(\d{1,9}),\s*"delta":\s*\{\s*"type":\s*'
+    rb'"(?:text_delta|thinking_delta|input_json_delta)",\s*"(?:text|thinking|partial_json)":\s*'
+    rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*\}\s*\}',
+    re.DOTALL,
+)
+"""Most events of an answer: a piece of a block, with nothing else in it that a parser could read otherwise."""
 
 
 def is_call(kind: str, found: Fields) -> bool:
@@ -94,6 +105,8 @@ class Stream:
     def _take(self, one: Frame) -> bytes:
         if not one.data:
             return self._queued(one.raw)
+        if self._held is None and (piece := _PIECE.fullmatch(one.data)) and one.kind in ("", "content_block_delta"):
+            return b"" if int(piece[1]) in self._stopped else one.raw
         found = spans.fields(one.data, spans.checked(one.data), "an event of the answer")
         kind = spans.text_of(one.data, found, "type")
         if kind is None or (one.kind and one.kind != kind):

@@ -8,7 +8,7 @@ from functools import partial
 from extgate.enforce.wire import anthropic_entries as entries
 from extgate.enforce.wire import spans
 from extgate.enforce.wire.judge import Entry
-from extgate.enforce.wire.listings import HINTS, sections
+from extgate.enforce.wire.listings_tagged import read_text
 from extgate.enforce.wire.reading import Group, Reading
 from extgate.enforce.wire.spans import Fields, Span, UnclearError
 
@@ -19,6 +19,7 @@ _KEYS = {
     "tool_reference": {"tool_name"},
 }  # fmt: skip
 """Keys by block that may be there, of those that would be refused elsewhere. A call's input may hold anything."""
+_OF_BLOCK = {kind: _ALWAYS | keys for kind, keys in _KEYS.items()}
 _MESSAGE = frozenset({"role", "content", "clear_at", "output_config", "id", "type"})
 
 
@@ -50,7 +51,7 @@ class Blocks:
         for at, row in enumerate(rows):
             found = spans.fields(self._data, row, "a block")
             kind = spans.text_of(self._data, found, "type") or ""
-            self._reading.check_keys(found, _ALWAYS | _KEYS.get(kind, set()), f"a block `{kind[:60]}`")
+            self._reading.check_keys(found, _OF_BLOCK.get(kind, _ALWAYS), f"a block `{kind[:60]}`")
             self._block(kind, found, row, group, at)
 
     def _block(self, kind: str, found: Fields, row: Span, group: Group, at: int) -> None:
@@ -153,10 +154,7 @@ class Blocks:
     # ------------------------------------------------------------------------------------------ texts
 
     def _text(self, span: Span) -> None:
-        raw = self._data[span.start : span.end]
-        if any(hint in raw for hint in HINTS) or b"\\u00" in raw:
-            text = spans.text(self._data, span)
-            self._reading.add_text(span, text, sections(text))
+        read_text(self._reading, span)
 
 
 def _told(text: str) -> bytes:

@@ -129,7 +129,10 @@ def all_sections(text: str) -> list[Section]:
 
 def read_text(reading: Reading, span: Span) -> None:
     """Adds a text's listings to a reading, where it holds any."""
-    raw = reading.data[span.start : span.end]
-    if any(hint in raw for hint in (*HINTS_TAGGED, *HINTS)) or b"\\u00" in raw:
-        text = spans.text(reading.data, span, "a text")
+    data, start, end = reading.data, span.start, span.end
+    if any(data.find(hint, start, end) >= 0 for hint in _ALL_HINTS):
+        text = spans.text(data, span, "a text")
         reading.add_text(span, text, all_sections(text))
+
+
+_ALL_HINTS = (*HINTS_TAGGED, *HINTS, b"\\u00")

@@ -16,8 +16,12 @@ from msgspec import Raw
 
 _FIELDS: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 _ROWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
+_TEXT: msgspec.json.Decoder[str] = msgspec.json.Decoder(str)
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeError)
-_KEY = re.compile(rb'[ \t\r\n]*("[^"\\]*(?:\\.[^"\\]*)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_WS = rb"[ \t\r\n]*"
+_KEY = _WS + rb'("[^"\\]*(?:\\.[^"\\]*)*")' + _WS + b":" + _WS
+_FIRST = re.compile(_WS + rb"\{" + _KEY, re.DOTALL)
+_FURTHER = re.compile(_WS + b"(?:," + _KEY + rb"|\})", re.DOTALL)
 _OPEN = re.compile(rb"[ \t\r\n]*[{\[][ \t\r\n]*")
 _NEXT = re.compile(rb"[ \t\r\n]*([,}\]])[ \t\r\n]*")
 encode = msgspec.json.encode
@@ -60,38 +64,35 @@ def checked(data: bytes) -> Span:
     return Span(0, len(data))
 
 
-def fields(data: bytes, span: Span, where: str = "the body") -> Fields:
+def fields(data: bytes, span: Span | Field, where: str = "the body") -> Fields:
     """The keys of an object, in order, each with the places of its key and value. Raises UnclearError."""
-    start, end = span
+    start = span.start
     try:
-        found = _FIELDS.decode(memoryview(data)[start:end])
+        found = _FIELDS.decode(memoryview(data)[start : span.end])
     except _BAD as error:
         raise UnclearError(f"{where} is no JSON object that can be read ({str(error)[:120]})") from None
     made: Fields = {}
-    opening = _OPEN.match(data, start)
-    at, sign = opening.end() if opening else start, b","
+    # The values are known with their lengths; what stands between two of them has to be a comma and one key.
+    place = _FIRST.match(data, start)
     for key, raw in found.items():
-        head, size = _KEY.match(data, at), len(raw)
-        if head is None or sign != b"," or not data.startswith(raw, head.end()):
+        if place is None or not data.startswith(raw, begin := place.end()):
             raise UnclearError(f"{where} has a key twice")
-        begin = head.end()
-        after = _NEXT.match(data, begin + size)
-        if after is None:
-            raise UnclearError(f"{where} has a key twice")
-        made[key] = Field(head.start(1), begin, begin + size)
-        at, sign = after.end(), after[1]
-    if found and sign == b",":
+        end = begin + len(raw)
+        made[key] = Field(place.start(1), begin, end)
+        place = _FURTHER.match(data, end)
+    if found and (place is None or place[1] is not None):
         raise UnclearError(f"{where} has a key twice")
-    if len({key.lower() for key in made}) < len(made):
+    letters = "".join(made)
+    if letters != letters.lower() and len({key.lower() for key in made}) < len(made):
         raise UnclearError(f"{where} has keys that differ in letter case alone")
     return made
 
 
-def rows(data: bytes, span: Span, where: str = "a list") -> list[Span]:
+def rows(data: bytes, span: Span | Field, where: str = "a list") -> list[Span]:
     """The values of an array, in order. Raises UnclearError."""
-    start, end = span
+    start = span.start
     try:
-        found = _ROWS.decode(memoryview(data)[start:end])
+        found = _ROWS.decode(memoryview(data)[start : span.end])
     except _BAD as error:
         raise UnclearError(f"{where} is no JSON array that can be read ({str(error)[:120]})") from None
     made: list[Span] = []
@@ -105,7 +106,7 @@ def rows(data: bytes, span: Span, where: str = "a list") -> list[Span]:
     return made
 
 
-def value(data: bytes, span: Span, where: str = "a value") -> Any:
+def value(data: bytes, span: Span | Field, where: str = "a value") -> Any:
     """What stands there. Raises UnclearError, for half a surrogate pair too."""
     try:
         return msgspec.json.decode(memoryview(data)[span.start : span.end])
@@ -113,35 +114,38 @@ def value(data: bytes, span: Span, where: str = "a value") -> Any:
         raise UnclearError(f"{where} cannot be read ({str(error)[:120]})") from None
 
 
-def text(data: bytes, span: Span, where: str = "a text") -> str:
+def text(data: bytes, span: Span | Field, where: str = "a text") -> str:
     """The text there. Raises UnclearError when it is none."""
-    if not is_text(data, span):
-        raise UnclearError(f"{where} is no text")
-    return str(value(data, span, where))
+    if data[span.start] != 0x22:
+        raise UnclearError(f"`{where}` is no text")
+    try:
+        return _TEXT.decode(memoryview(data)[span.start : span.end])
+    except _BAD as error:
+        raise UnclearError(f"`{where}` cannot be read ({str(error)[:120]})") from None
 
 
 def text_of(data: bytes, found: Fields, key: str, where: str = "") -> str | None:
     """The text of a key; None without the key. Raises UnclearError when it is something else."""
     field = found.get(key)
-    return None if field is None else text(data, field.span, f"`{where or key}`")
+    return None if field is None else text(data, field, where or key)
 
 
-def is_text(data: bytes, span: Span) -> bool:
+def is_text(data: bytes, span: Span | Field) -> bool:
     """Whether a text stands there."""
     return data[span.start] == 0x22
 
 
-def is_object(data: bytes, span: Span) -> bool:
+def is_object(data: bytes, span: Span | Field) -> bool:
     """Whether an object stands there."""
     return data[span.start] == 0x7B
 
 
-def is_array(data: bytes, span: Span) -> bool:
+def is_array(data: bytes, span: Span | Field) -> bool:
     """Whether an array stands there."""
     return data[span.start] == 0x5B
 
 
-def is_null(data: bytes, span: Span) -> bool:
+def is_null(data: bytes, span: Span | Field) -> bool:
     """Whether `null` stands there."""
     return data[span.start] == 0x6E
 
