@@ -20,6 +20,9 @@ from tests.e2e.clients.wires import Json, Step, Turn, whatever_is_offered
 PROVIDER = {"anthropic": "anthropic", "chat": "openai", "responses": "openai", "gemini": "gemini"}
 """By the wire of a driver, the provider in the address."""
 
+UNTOLD = ("hermes",)
+"""Clients whose `User-Agent` does not tell them."""
+
 
 @contextmanager
 def gateway(lab: Lab) -> Iterator[str]:
@@ -55,7 +58,8 @@ def run(driver: ModuleType, lab: Lab, command: list[str], case: Case, profile: s
         write_workspace(lab, profile, servers, WHOSE.get(driver.NAME, ""))
         provider = PROVIDER[driver.WIRE]
         with (lab.workspace / "extgate.yaml").open("a") as file:
-            file.write(f"wire: {{{provider}: {{url: '{model.url}'}}}}\n")
+            client = f"client: {driver.NAME}, " if driver.NAME in UNTOLD else ""
+            file.write(f"wire: {{{client}{provider}: {{url: '{model.url}'}}}}\n")
         with gateway(lab) as address:
             url = f"{address}/agents/probe/wire/{provider}"
             driver.configure(lab, url, pieces)
