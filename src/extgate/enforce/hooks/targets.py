@@ -54,20 +54,18 @@ class Targets:
         return gate.use(ext, action="spawn", session=call.session)
 
     def _read(self, gate: Gate, call: Call) -> str:
-        """A URI without a server, or with one before a colon, could be any server's that has it."""
+        """A URI without a server could be any server's that has it, and one after a server's name and a colon."""
         server, uri = _named(call.args, ("server",)), _named(call.args, ("uri",))
-        head, colon, rest = uri.partition(":")
-        known = {ext.server for ext in gate.inventory.of_kind("mcp_resource")} | {self._owners.gateway}
-        if not server and colon and head in known and head:
-            server, uri = head, rest
-        if server:
-            is_relayed = server == self._owners.gateway
-            return "" if is_relayed else gate.read_uri(server, uri, session=call.session).message
-        found = [ext for ext in gate.inventory.of_kind("mcp_resource") if covers(ext, uri)]
-        if not found:
-            return gate.read_uri("", uri, session=call.session).message
-        whys = (gate.read_uri(name, uri, session=call.session).message for name in {e.server or "" for e in found})
-        return next((why for why in whys if why), "")
+        items = gate.inventory.of_kind("mcp_resource")
+        head, _, rest = uri.partition(":")
+        found = [(ext.server or "", uri) for ext in items if covers(ext, uri)]
+        found += [(head, rest) for ext in items if ext.server == head and covers(ext, rest)]
+        found += [(head, rest)] if head and head == self._owners.gateway else []
+        asked = [(server, uri)] if server else dict.fromkeys(found) or [("", uri)]
+        judged = (
+            gate.read_uri(*one, session=call.session) for one in asked if one[0] != self._owners.gateway or not one[0]
+        )
+        return next((answer.message for answer in judged if not answer), "")
 
     def _list(self, gate: Gate, call: Call) -> Answer | None:
         """The list cannot be filtered here, so it is refused as soon as something on it is hidden."""
