@@ -39,6 +39,11 @@ def mcp(tool: str, gated: bool, server: str = "alpha") -> list[Step]:
     return [direct, [Call(f"mcp__extgate__{server}__{tool}", {"q": "1"})]] if gated else [direct]
 
 
+def apart(steps: Sequence[Step]) -> list[Step]:
+    """The steps with a call that works between them: three in a row that do not end its turn."""
+    return [one for step in steps for one in (step, whatever_is_offered(WIRE, "ping_thing"))]
+
+
 def disabled(*toolsets: str) -> Pieces:
     return {"config": {"agent": {"disabled_toolsets": list(toolsets)}}}
 
@@ -107,14 +112,14 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         ),
         "raw-name": Case(
             effect=called("danger_zone"),
-            attack=[*mcp("danger_zone", gated, "my_srv_v1"), whatever_is_offered("chat", "danger_zone")],
+            attack=apart([*mcp("danger_zone", gated, "my_srv_v1"), whatever_is_offered("chat", "danger_zone")]),
             base={"servers": {"my srv.v1": lab.server("my srv.v1")}},
             native=disabled("my srv.v1"),
             profile="mcp: {disabled: ['my srv.v1']}",
         ),
         "near-miss": Case(
             effect=called("*"),
-            attack=[*mcp("delete_thing", gated), *mcp("Write_Thing", gated), *mcp("write_thng", gated)],
+            attack=apart([*mcp("delete_thing", gated), *mcp("Write_Thing", gated), *mcp("write_thng", gated)]),
             native=alpha(exclude=["delete_thing"]),
             profile="mcp: {disabled: [alpha/delete_thing]}",
         ),
