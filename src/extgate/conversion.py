@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from extgate.analysis.budget import WORK
-from extgate.analysis.policies import differing
+from extgate.analysis.each import Difference, each
+from extgate.analysis.policies import Outcome, differing
 from extgate.analysis.witness import DIRECTIONS, Direction, Witness
-from extgate.core.decide import Step, Verdict, holds
+from extgate.core.decide import holds
 from extgate.core.explain import Decider
 from extgate.core.extension import KINDS, Extension, Inventory
 from extgate.core.names import Facet, Naming
@@ -136,29 +137,12 @@ class _Proof:
 
     def _search(self, kind: str, direction: Direction, losses: list[tuple[Loss, Witness]]) -> str:
         """Adds one loss for each rule that says otherwise; why it is not sure that these are all."""
-        told: dict[Entry, None] = {}
-        for _ in range(MOST):
-            rule = Rule(text="told", effect="deny", kinds=frozenset({kind}), entries=tuple(told))
-            layers = (self._own, Policy(dialect="convert", rules=(rule,), default=None))
-            old, new = (Profile(id="a", layers=(side, *layers)) for side in (self.source, self.found))
-            outcome = differing(old, new, kind, direction, budget=self.budget, calls=False)
-            witness = outcome.witness
-            if witness is None:
-                return outcome.undecided
-            place, entry = self._entry(witness, direction)
-            losses.append((_loss(kind, direction, witness, place), witness))
-            if entry is None or entry in told:
-                return ""
-            told[entry] = None
-        return f"more than {MOST} rules say otherwise; those that are told are sure"
-
-    def _entry(self, witness: Witness, direction: Direction) -> tuple[_Place, Entry | None]:
-        """The rule of the stricter side that says it, and what to leave out so that the next one shows."""
-        sides = [(witness.before, self.source), (witness.after, self.found)]
-        strict, lenient = sides if direction == "wider" else reversed(sides)
-        rule, entry = _entry_of(strict[1], strict[0].step)
-        place = _Place(strict[0], rule, entry)
-        return place, entry or _entry_of(lenient[1], lenient[0].step)[1]
+        old, new = (Profile(id="a", layers=(side, self._own)) for side in (self.source, self.found))
+        for found in each(old, new, kind, direction, most=MOST, budget=self.budget, calls=False):
+            if isinstance(found, Outcome):
+                return found.undecided
+            losses.append((_loss(kind, direction, found), found.witness))
+        return ""
 
     def of_calls(self, kind: str, tool: str = "", effect: Effect | None = None) -> Iterator[str]:
         """Why calls are not sure to be answered alike: of all things of a kind, or of one tool that the source answers
@@ -178,36 +162,19 @@ class _Proof:
                 yield outcome.undecided
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The verdict of the stricter side, and the rule and entry of its policy that gave it, where it has one."""
-
-    verdict: Verdict
-    rule: Rule | None
-    entry: Entry | None
-
-
 def _named(name: str) -> Entry:
     return Entry(text=name, tests=(Test(facets=("any",), pattern=name, is_exact=True),))
 
 
-def _entry_of(policy: Policy, step: Step) -> tuple[Rule | None, Entry | None]:
-    for rule in policy.rules:
-        if rule.text == step.text and step.pattern is not None:
-            for entry in rule.entries:
-                if (entry.text, entry.line) == (step.pattern, step.line):
-                    return rule, entry
-    return None, None
-
-
-def _loss(kind: str, direction: Direction, witness: Witness, place: _Place) -> Loss:
-    step = place.verdict.step
+def _loss(kind: str, direction: Direction, found: Difference) -> Loss:
+    witness = found.witness
+    step = (witness.before if direction == "wider" else witness.after).step
     code, name = "unknown", f"{kind}:{'*/*' if KINDS[kind].is_mcp else '*'}"
-    if place.entry is not None:
-        code, name = "pattern", place.entry.text
-        if not _is_meant(place.entry, witness):
+    if found.entry is not None:
+        code, name = "pattern", found.entry.text
+        if not _is_meant(found.entry, witness):
             code = "spelling"
-        elif place.rule is not None and not place.rule.file:
+        elif found.rule is not None and not found.rule.file:
             code = "default"
     before, after = (side.effect or "deny" for side in (witness.before, witness.after))
     return Loss(

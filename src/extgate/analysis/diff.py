@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from extgate.analysis.budget import WORK
+from extgate.analysis.each import Difference, each
 from extgate.analysis.policies import Comparison, Verdicts, compare
+from extgate.analysis.witness import DIRECTIONS, Direction, Witness
 from extgate.core.decide import Decision
 from extgate.core.explain import Decider
 from extgate.core.extension import KINDS, Inventory
@@ -41,10 +43,14 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindDiff:
-    """One kind of one agent. installed: every installed thing that changes. names: all that there could be."""
+    """One kind of one agent. installed: every installed thing that changes. names: all that there could be.
+
+    examples: by direction one for each rule that makes a difference, as far as they were looked for.
+    """
 
     installed: tuple[Changed, ...]
     names: Comparison
+    examples: Mapping[Direction, tuple[Witness, ...]] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -143,11 +149,34 @@ def _agent(
         before=before,
         after=after,
         kinds=tuple(
-            KindDiff(installed=tuple(row for row in changed if row.before.extension.kind == found.kind), names=found)
+            KindDiff(
+                installed=tuple(row for row in changed if row.before.extension.kind == found.kind),
+                names=found,
+                examples=_examples(old.profile, new.profile, found, budget) if before and after else {},
+            )
             for found in compare(old.profile, new.profile, kinds=kinds, budget=budget)
         ),
         availability=(_available(old, deciders[0]), _available(new, deciders[1])),
     )
+
+
+MOST_EXAMPLES, MOST_ENTRIES = 5, 1000
+"""Examples of one kind and direction, and entries of two profiles up to which more than one is looked for."""
+
+
+def _examples(old: Profile, new: Profile, found: Comparison, budget: int) -> dict[Direction, tuple[Witness, ...]]:
+    """By direction one example for each rule; where the profiles are large the one that is known."""
+    policies = (*old.policies, *new.policies)
+    is_small = sum(len(rule.entries) for policy in policies for rule in policy.rules) <= MOST_ENTRIES
+    examples: dict[Direction, tuple[Witness, ...]] = {}
+    for direction, outcome in zip(DIRECTIONS, (found.wider, found.narrower), strict=True):
+        if outcome.witness:
+            part = budget // (MOST_EXAMPLES * len(KINDS))
+            rows = each(old, new, found.kind, direction, most=MOST_EXAMPLES, budget=part) if is_small else ()
+            more = (row.witness for row in rows if isinstance(row, Difference))
+            told = {(w.extension, repr(w.arguments)): w for w in (outcome.witness, *more)}
+            examples[direction] = tuple(told.values())[:MOST_EXAMPLES]
+    return examples
 
 
 def _available(side: Side, decider: Decider) -> Availability:

@@ -58,6 +58,7 @@ def _kind(found: KindDiff) -> dict[str, Any]:
         "installed": [_changed(row) for row in found.installed],
         "wider": _outcome(found.names.wider),
         "narrower": _outcome(found.names.narrower),
+        "examples": {side: [witness_dict(one) for one in rows] for side, rows in found.examples.items()},
     }
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from extgate.analysis.diff import AgentDiff, Changed, KindDiff, required
-from extgate.analysis.witness import Witness
+from extgate.analysis.witness import DIRECTIONS, Witness
 from extgate.core.decide import Step
 from extgate.core.names import show, shown_name
 from extgate.core.policy import STRICTNESS, Effect
@@ -128,10 +128,11 @@ def _beyond(agent: AgentDiff, code: _Code) -> Iterator[str]:
     """Witnesses that are not installed, one line for kinds that share one, and what could not be decided."""
     shared: dict[tuple[str, str], list[str]] = {}
     for kind in () if _is_one_sided(agent) else agent.kinds:
-        for direction, outcome in (("wider", kind.names.wider), ("narrower", kind.names.narrower)):
-            if outcome.witness and not _is_told(kind, direction, outcome.witness):
-                shared.setdefault((_example(outcome.witness, code), direction), []).append(KINDS[kind.kind])
-            elif outcome.undecided:
+        for direction, outcome in zip(DIRECTIONS, (kind.names.wider, kind.names.narrower), strict=True):
+            for witness in kind.examples.get(direction, ()):
+                if not _is_told(kind, direction, witness):
+                    shared.setdefault((_example(witness, code), direction), []).append(KINDS[kind.kind])
+            if outcome.undecided:
                 text = f"could not be decided whether they may use {'more' if direction == 'wider' else 'less'}"
                 shared.setdefault((f"{text} ({outcome.undecided})", direction), []).append(KINDS[kind.kind])
     for (text, _), kinds in shared.items():
@@ -152,7 +153,8 @@ def _example(found: Witness, code: _Code) -> str:
     facts += [f"that declares itself as {code(ext.declared_name)}"] if ext.declared_name else []
     facts += [f"from {code(ext.source)}"] if ext.source else []
     facts += [f"called with {code(json.dumps(found.arguments))}"] if found.arguments else []
-    thing = " ".join([code(shown_name(ext)), *facts])
+    name = code(shown_name(ext)) if ext.server is None else f"{code(ext.name)} of a server {code(ext.server)}"
+    thing = " ".join([name, *facts])
     is_wider = STRICTNESS[found.after.effect or "deny"] < STRICTNESS[found.before.effect or "deny"]
     rule = place((found.before if is_wider else found.after).step, code)
     by = f" by {rule}" if rule else ""
@@ -186,8 +188,9 @@ An agent's profile says which tools, skills and MCP servers its model may see an
 decide before and after the change, not their text: rules that are only reordered or written differently do not show.
 
 *Hidden*: the model is not told of it, and a call is refused. *Held for approval*: a person has to approve each call.
-The table lists what is installed. The lines below it each give one example of a name that would be treated differently
-if something of that name were installed.
+The table lists what is installed; `slack/send_message` is what the MCP server `slack` offers under that name. The lines
+below it each give one example, as short as it gets, of a name that would be treated differently if something of that
+name were installed.
 """
 
 

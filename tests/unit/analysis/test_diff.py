@@ -106,7 +106,7 @@ def test_a_comment_on_no_change_is_one_line() -> None:
 
 def test_kinds_that_share_an_example_share_a_line() -> None:
     text = markdown([one({}, {"mcp": {"disabled": ["slack*"]}})])
-    assert "- MCP tools, MCP resources and MCP prompts such as `slack/x` would be hidden" in text
+    assert "- MCP tools, MCP resources and MCP prompts such as `x` of a server `slack` would be hidden" in text
 
 
 def test_a_witness_that_the_table_shows_is_not_told_again() -> None:
@@ -127,3 +127,10 @@ def test_a_long_table_is_cut_and_the_rest_counted() -> None:
     text = markdown([one({"tools": {"disabled": ["tool*"]}}, {}, Inventory(extensions=tools))])
     assert "| … and 7 more | | | |" in text
     assert text.count("| tool `tool") == MOST_ROWS
+
+
+def test_every_rule_that_changes_has_its_own_example() -> None:
+    old = {"tools": {"disabled": ["bash", "delete_*", "send_*"]}}
+    text = markdown([one(old, {"tools": {"disabled": ["delete_[a-m]*"]}})])
+    assert "tools such as `delete_` would be allowed" in text
+    assert "tools such as `send_` would be allowed" in text
