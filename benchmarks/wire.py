@@ -226,7 +226,9 @@ def litellm(stack: ExitStack, folder: Path, back: int) -> Path_:
     params = {"model": "anthropic/m", "api_base": f"http://127.0.0.1:{back}", "api_key": "sk-bench"}
     (folder / "litellm.yaml").write_text(json.dumps({"model_list": [{"model_name": "m", "litellm_params": params}]}))
     where = ["--config", str(folder / "litellm.yaml"), "--host", "127.0.0.1", "--port", str(port)]
-    pid = start(stack, [str(bin / "litellm"), *where], port, {"LITELLM_LOG": "CRITICAL"})
+    pid = start(
+        stack, [str(bin / "litellm"), *where], port, {"LITELLM_LOG": "CRITICAL", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    )
     return Path_("LiteLLM proxy", port, "/v1/messages", pid)
 
 

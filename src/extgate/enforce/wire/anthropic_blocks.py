@@ -12,14 +12,27 @@ from extgate.enforce.wire.listings_tagged import read_text
 from extgate.enforce.wire.reading import Group, Reading
 from extgate.enforce.wire.spans import Fields, Span, UnclearError
 
-_ALWAYS = frozenset({"type", "tool_use_id", "toolset_name", "cache_control", "name", "id", "input", "content", "text"})
-_KEYS = {
-    "tool_addition": {"tool"}, "tool_removal": {"tool"}, "compaction": {"tool_changes"},
-    "mcp_tool_use": {"server_name"}, "mcp_tool_listing": {"mcp_server_name", "tools"},
-    "tool_reference": {"tool_name"},
+_ANY = frozenset({"type", "cache_control", "id"})
+_CALL = _ANY | {"name", "input", "caller", "toolset_name"}
+_RESULT = _ANY | {"tool_use_id", "content", "is_error", "caller"}
+_MEDIA = _ANY | {"source", "title", "context", "citations", "content"}
+_KNOWN: dict[str, frozenset[str]] = {
+    "text": _ANY | {"text", "citations"}, "image": _MEDIA, "document": _MEDIA, "search_result": _MEDIA,
+    "thinking": _ANY | {"thinking", "signature"}, "redacted_thinking": _ANY | {"data"},
+    "tool_use": _CALL, "server_tool_use": _CALL, "mcp_tool_use": _CALL | {"server_name"},
+    "tool_addition": _ANY | {"tool"}, "tool_removal": _ANY | {"tool"},
+    "mcp_tool_listing": _ANY | {"mcp_server_name", "tools"}, "container_upload": _ANY | {"file_id"},
+    "compaction": _ANY | {"content", "encrypted_content", "signature", "tool_changes"},
+    "tool_reference": _ANY | {"tool_name"},
 }  # fmt: skip
-"""Keys by block that may be there, of those that would be refused elsewhere. A call's input may hold anything."""
-_OF_BLOCK = {kind: _ALWAYS | keys for kind, keys in _KEYS.items()}
+"""The keys of a block by its type. In other keys, and in types that are not here, a tool could hide where a word says
+so."""
+_KNOWN |= {
+    f"{tool}tool_result": _RESULT
+    for tool in ("", "web_search_", "web_fetch_", "code_execution_", "bash_code_execution_", "mcp_", "advisor_")
+}
+_KNOWN |= {"text_editor_code_execution_tool_result": _RESULT, "tool_search_tool_result": _RESULT}
+_NEW_RESULT = _RESULT - {"content"}
 _MESSAGE = frozenset({"role", "content", "clear_at", "output_config", "id", "type"})
 
 
@@ -39,6 +52,7 @@ class Blocks:
         for at, row in enumerate(rows):
             found = spans.fields(self._data, row, f"message {at}")
             self._reading.check_keys(found, _MESSAGE, f"message {at}")
+            spans.text_of(self._data, found, "role")
             if "content" in found and not spans.is_null(self._data, found["content"].span):
                 self._content(found["content"].span, empty=partial(self._reading.edits.drop, rows, [at]))
 
@@ -51,7 +65,7 @@ class Blocks:
         for at, row in enumerate(rows):
             found = spans.fields(self._data, row, "a block")
             kind = spans.text_of(self._data, found, "type") or ""
-            self._reading.check_keys(found, _OF_BLOCK.get(kind, _ALWAYS), f"a block `{kind[:60]}`")
+            self._reading.check_keys(found, _known(kind), f"a block `{kind[:60]}`")
             self._block(kind, found, row, group, at)
 
     def _block(self, kind: str, found: Fields, row: Span, group: Group, at: int) -> None:
@@ -89,7 +103,8 @@ class Blocks:
         group: Group | None = None
         for at, row in enumerate(rows):
             found = spans.fields(self._data, row, "a block of a result")
-            kind = spans.text_of(self._data, found, "type")
+            kind = spans.text_of(self._data, found, "type") or ""
+            self._reading.check_keys(found, _known(kind), "a block of a result")
             if kind == "text" and "text" in found:
                 self._text(found["text"].span)
             if kind != "tool_reference":
@@ -155,6 +170,10 @@ class Blocks:
 
     def _text(self, span: Span) -> None:
         read_text(self._reading, span)
+
+
+def _known(kind: str) -> frozenset[str]:
+    return _KNOWN.get(kind) or (_NEW_RESULT if kind.endswith("_tool_result") else _ANY)
 
 
 def _told(text: str) -> bytes:

@@ -253,7 +253,9 @@ def test_a_block_that_could_bring_tools_and_is_not_understood_is_refused(row: An
 
 
 def test_new_blocks_in_which_no_tool_could_hide_pass_untouched() -> None:
-    data = content({"type": "brand_new", "x": {"y": [1]}}, {"type": "image", "source": {"type": "url", "url": "u"}})
+    new = {"type": "new_tool_result", "tool_use_id": "1", "content": [{"type": "new", "text": "x"}]}
+    image = {"type": "image", "source": {"type": "url", "url": "u"}}
+    data = content({"type": "brand_new", "x": {"y": [1]}}, image, new)
     assert MESSAGES.request(data, turn(DENIED), Options()) is data
 
 
