@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 from extgate.core.names import show
 from extgate.enforce.wire import spans
@@ -17,7 +18,19 @@ _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 def snake(key: str) -> str:
     """`likeThis` as `like_this`."""
-    return _HUMP.sub(lambda hump: "_" + hump[1].lower(), key)
+    return _short(key) if len(key) <= _SHORT else _HUMP.sub(_low, key)
+
+
+@lru_cache(maxsize=1024)
+def _short(key: str) -> str:
+    return _HUMP.sub(_low, key)
+
+
+def _low(hump: re.Match[str]) -> str:
+    return "_" + hump[1].lower()
+
+
+_SHORT = 64
 
 
 def keys(data: bytes, span: Span, known: Collection[str], where: str) -> Fields:
@@ -26,11 +39,10 @@ def keys(data: bytes, span: Span, known: Collection[str], where: str) -> Fields:
     Raises UnclearError for a known key in two spellings, or in one that only a lenient parser takes for it.
     """
     made: Fields = {}
-    flat = {_flat(key) for key in known}
     for key, place in spans.fields(data, span, where).items():
         name = snake(key)
         if name not in known:
-            if _flat(key) in flat:
+            if _flat(key) in map(_flat, known):
                 raise UnclearError(f"{where} has the key `{show(key)[:60]}`, a known one in another spelling")
             name = key
         if name in made:

@@ -130,9 +130,11 @@ def all_sections(text: str) -> list[Section]:
 def read_text(reading: Reading, span: Span) -> None:
     """Adds a text's listings to a reading, where it holds any."""
     data, start, end = reading.data, span.start, span.end
-    if any(data.find(hint, start, end) >= 0 for hint in _ALL_HINTS):
-        text = spans.text(data, span, "a text")
-        reading.add_text(span, text, all_sections(text))
+    for hint in _ALL_HINTS:
+        if data.find(hint, start, end) >= 0:
+            text = spans.text(data, span, "a text")
+            reading.add_text(span, text, all_sections(text))
+            return
 
 
 _ALL_HINTS = (*HINTS_TAGGED, *HINTS, b"\\u00")
