@@ -162,9 +162,7 @@ class RuntimeView:
     def _layer(self, layer: Policy | Either) -> Policy | Either:
         if isinstance(layer, Either):
             return replace(layer, first=self.profile(layer.first), second=self.profile(layer.second))
-        names = {ext.name for ext in self._home_tools}
-        strange = [ext for ext in self.tools if ext.name not in names]
-        return replace(layer, rules=tuple(_extended(rule, self._home_tools, strange) for rule in layer.rules))
+        return replace(layer, rules=tuple(_extended(rule, self._home_tools, self.tools) for rule in layer.rules))
 
     def own_profile(self, name: str) -> Profile | None:
         """What an agent of that type is under besides its starter: its profile here, and its own file there."""
@@ -202,14 +200,28 @@ def _aliases(ext: Extension, own: set[str]) -> dict[str, object]:
     return {"names": names, "aliases": tuple(sorted({*names, *reached} - {ext.name}))}
 
 
-def _extended(rule: Rule, home: tuple[Extension, ...], strange: Iterable[Extension]) -> Rule:
-    """The rule, where it admits, with what of the runtime does no more than what it admits at home."""
+def _extended(rule: Rule, home: tuple[Extension, ...], there: tuple[Extension, ...]) -> Rule:
+    """The rule with the runtime's tools: where it denies or asks, those that do the same as one that it names; where it
+    admits, those that do no more than what it admits at home."""
     is_list = rule.effect == "deny" and rule.unless
+    if "tool" in rule.kinds and rule.effect != "allow" and not rule.unless:
+        return replace(rule, entries=(*rule.entries, *_reached(rule, there)))
     if "tool" not in rule.kinds or rule.when or not (is_list or (rule.effect == "allow" and not rule.unless)):
         return rule
     alone = Policy(dialect="", rules=(rule,), default="allow" if is_list else "deny")
     decider = Decider(Profile(id="rule", layers=(alone,)), Inventory(extensions=home))
-    return replace(rule, entries=(*rule.entries, *_admitted(decider, home, strange)))
+    names = {ext.name for ext in home}
+    return replace(rule, entries=(*rule.entries, *_admitted(decider, home, [e for e in there if e.name not in names])))
+
+
+def _reached(rule: Rule, there: Iterable[Extension]) -> Iterator[Entry]:
+    alone = Policy(dialect="", rules=(replace(rule, effect="deny", when=()),), default="allow")
+    decider = Decider(Profile(id="rule", layers=(alone,)), Inventory())
+    for ext in there:
+        alike = (Extension(kind="tool", name=name, source="builtin") for name in ext.facts["aliases"])
+        hit = next((other.name for other in alike if decider.decide(other).effect == "deny"), None)
+        if hit is not None and decider.decide(ext).effect != "deny":
+            yield Entry(text=hit, tests=(Test(facets=("name",), pattern=ext.name, is_exact=True),), file=rule.file)
 
 
 def _admitted(decider: Decider, home: tuple[Extension, ...], strange: Iterable[Extension]) -> Iterator[Entry]:
