@@ -16,7 +16,7 @@ from extgate.enforce.wire.judge import Entry
 from extgate.enforce.wire.listings import DESCRIBED, entries_of
 from extgate.enforce.wire.provider import Options
 from extgate.enforce.wire.reading import Group, Reading
-from extgate.enforce.wire.spans import Fields
+from extgate.enforce.wire.spans import Fields, Span
 from extgate.enforce.wire.turn import Turn
 
 _KNOWN = frozenset(
@@ -59,21 +59,37 @@ def request(data: bytes, turn: Turn, options: Options) -> bytes:
 def _tools(reading: Reading, top: Fields, servers: Servers) -> Group:
     rows = entries.listed(reading.data, top, "tools")
     group = reading.group(rows, partial(reading.drop_keys, top, ("tools",)))
+    memory, setting = reading.turn.judge.memory, reading.options.unknown
     for at, row in enumerate(rows):
-        found = spans.fields(reading.data, row, f"tool {at}")
-        if entries.type_of(reading.data, found) == "mcp_toolset":
-            narrowed = servers.narrowed(row, found)
-            if narrowed is None:
-                group.hidden.add(at)
-            elif narrowed != reading.data[slice(*row)]:
-                reading.edits.put(row, narrowed)
-            continue
-        reading.check_keys(found, _TOOL, f"tool {at}")
-        entry, names = entries.tool_entry(reading.data, found)
-        group.add(at, entry, names=names)
-        if entry.name in DESCRIBED and "description" in found:
-            _described(reading, found, DESCRIBED[entry.name])
+        raw = reading.data[row.start : row.end]
+        known = memory.rows.get((setting, raw))
+        if known is None:
+            known = _tool(reading, servers, group, at, row)
+            if known is None:
+                continue
+            if known[0].name not in DESCRIBED:
+                memory.keep(setting, raw, known)
+        group.add(at, known[0], names=known[1])
     return group
+
+
+def _tool(
+    reading: Reading, servers: Servers, group: Group, at: int, row: Span
+) -> tuple[Entry, list[tuple[str, str]]] | None:
+    """What one entry is; None for a server's toolset, which is narrowed here."""
+    found = spans.fields(reading.data, row, f"tool {at}")
+    if entries.type_of(reading.data, found) == "mcp_toolset":
+        narrowed = servers.narrowed(row, found)
+        if narrowed is None:
+            group.hidden.add(at)
+        elif narrowed != reading.data[slice(*row)]:
+            reading.edits.put(row, narrowed)
+        return None
+    reading.check_keys(found, _TOOL, f"tool {at}")
+    entry, names = entries.tool_entry(reading.data, found)
+    if entry.name in DESCRIBED and "description" in found:
+        _described(reading, found, DESCRIBED[entry.name])
+    return entry, names
 
 
 def _described(reading: Reading, found: Fields, kinds: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ from extgate.enforce.wire.clients import CALLABLE, Args, Client, Reader, Target
 
 UNKNOWN = "unknown"
 _KEPT, _KEPT_ANSWERS = 20_000, 1_000
+_HELD = 4 * 1024 * 1024
 
 Owners = tuple[Extension, ...]
 
@@ -71,6 +72,16 @@ class Memory:
     behind: Relayed | None = None
     owners: dict[tuple[Entry, str], Owners] = field(default_factory=dict)
     stopped: dict[str, bytes] = field(default_factory=dict)
+    rows: dict[tuple[str, bytes], tuple[Entry, list[tuple[str, str]]]] = field(default_factory=dict)
+    """By a setting and an entry's own bytes, what it is and how it is called: clients send the same again."""
+    held: int = 0
+
+    def keep(self, setting: str, row: bytes, found: tuple[Entry, list[tuple[str, str]]]) -> None:
+        """Remembers how an entry was read; all are forgotten when there are too many bytes of them."""
+        self.held += len(row)
+        if self.held > _HELD:
+            self.rows, self.held = {}, len(row)
+        self.rows[setting, row] = found
 
     def note_stopped(self, answer: str, items: bytes) -> None:
         """Keeps that; the oldest goes when there are too many."""
