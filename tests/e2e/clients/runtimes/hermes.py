@@ -11,7 +11,7 @@ from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "hermes"
 WIRE = "chat"
-TIMEOUT_S = 150.0
+TIMEOUT_S = 500.0
 IS_HOST = False
 
 
