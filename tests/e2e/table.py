@@ -26,7 +26,7 @@ from tests.e2e.clients.cases import Case, NotThere
 from tests.e2e.clients.install import CLIENTS, NotInstalled, installed
 from tests.e2e.clients.intents import INTENTS
 from tests.e2e.clients.lab import Lab
-from tests.e2e.clients.observe import COLUMNS, observe, runtime
+from tests.e2e.clients.observe import COLUMNS, behind_the_wire, observe, runtime
 from tests.e2e.clients.page import page
 from tests.e2e.clients.record import KEPT, PAGE, STATE, Record, load, stamp
 from tests.e2e.clients.verdicts import counts, verdict, verdicts
@@ -72,6 +72,12 @@ def _cell(
         cell[column] = {"why": seen.why} if isinstance(seen, NotThere) else seen.as_json()
         cell[column]["stamp"] = stamps[column]
         ran.append(column)
+    after = cell["after"]
+    if after.get("happened") and not after.get("told") and not runtime(name).IS_HOST:
+        if "after" in ran or "wire" not in cell:
+            cell["wire"] = behind_the_wire(name, intent, command).as_json()
+    else:
+        cell.pop("wire", None)
     found = verdict(name, intent, cell)
     took = f"{time.monotonic() - started:.0f} s" if ran else "kept"
     print(f"{name:14} {intent:15} {found.native:9} -> {found.after:10} ({took}) {found.why[:200]}", flush=True)
@@ -91,7 +97,7 @@ def _deny(name: str, intent: str) -> dict[str, object] | None:
 
 def _placeless(value: object, root: str) -> object:
     if isinstance(value, dict):
-        return {k: _placeless(v, root) for k, v in value.items() if k not in ("command", "args") or k == "args"}
+        return {k: _placeless(v, root) for k, v in value.items() if k != "command"}
     if isinstance(value, list):
         return [_placeless(one, root) for one in value if not str(one).startswith(("/", root))]
     return value

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tests.e2e.clients import wired
 from tests.e2e.clients.cases import CHILD, Case, NotThere, merged
 from tests.e2e.clients.gated import WHOSE, apply, finding_about, write_workspace
 from tests.e2e.clients.install import needed_programs
@@ -94,3 +95,20 @@ def _run(driver: ModuleType, lab: Lab, command: Sequence[str], model: ScriptedMo
                 return applied
     ran: Ran = driver.ask(lab, command, model.url, pieces, is_gated)
     return ran
+
+
+def behind_the_wire(name: str, intent: str, command: Sequence[str]) -> Seen:
+    """The cell once more, with the deny and behind the model wire instead of hooks and gateway."""
+    driver = runtime(name)
+    with tempfile.TemporaryDirectory(prefix="extgate-e2e-", ignore_cleanup_errors=True) as made:
+        lab = Lab(Path(made), needed_programs(name))
+        case = driver.cases(lab, False)[intent]
+        started = time.monotonic()
+        ran, read = wired.run(driver, lab, list(command), case, case.profile)
+        return Seen(
+            happened=lab.happened(case.effect, read),
+            canary=lab.happened(CANARY, ""),
+            requests=len(read.splitlines()),
+            code=ran.code,
+            seconds=round(time.monotonic() - started, 1),
+        )

@@ -22,6 +22,7 @@ which nothing denies, was called as well.
 * **held**: nothing ran. **leaked**: it ran all the same. **told**: it ran, as the rule is written, and `extgate check`
   names the rule.
 * **no words**: the runtime's configuration cannot say it. **-**: the runtime has nothing that the intent is about.
+* **wire**: gateway and hooks cannot see it; it held behind the model wire (`extgate run`).
 * **impossible**: no wall of extgate's reaches it; below is which would, and why the host makes it impossible.
 
 Before the arrow: natively. After it: after `extgate apply`, with gateway and hooks, or behind the in-process door
@@ -67,6 +68,7 @@ def _reasons(rows: list[Verdict]) -> list[str]:
     lines: list[str] = []
     for title, word in (
         ("Which wall would be needed", "impossible"),
+        ("Held by the wire alone", "wire"),
         ("Leaks", "leaked"),
         ("Broken", "broken"),
         ("Not there", "not there"),

@@ -14,11 +14,16 @@ from tests.e2e.clients.walls import IMPOSSIBLE
 Json = dict[str, Any]
 
 
+HOOK_SEES = (
+    "the runtime mends the name before its hooks and the gateway see the call; the wire sees what the model said"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One cell. native: held, leaked, no words, not there, skipped, broken. after: held, told, leaked, impossible, …
+    """One cell. native: held, leaked, no words, not there, skipped, broken, not run. why: the reason, if there is one.
 
-    why: the reason, where there is one.
+    after: the same, or told, or impossible, or wire: held there alone.
     """
 
     runtime: str
@@ -51,7 +56,9 @@ def _native(seen: Json) -> str:
 
 
 def _after(runtime: str, intent: str, cell: Json) -> tuple[str, str]:
-    opened, after = cell.get("open", {}), cell.get("after", {})
+    if "open" not in cell or "after" not in cell:
+        return "not run", ""
+    opened, after = cell["open"], cell["after"]
     impossible = IMPOSSIBLE.get((runtime, intent), "")
     if not opened.get("happened"):
         return "broken", f"open: {opened.get('note') or 'nothing ran'}"
@@ -61,6 +68,9 @@ def _after(runtime: str, intent: str, cell: Json) -> tuple[str, str]:
         return ("held", "") if not impossible else ("broken", f"held, though it is said to be impossible: {impossible}")
     if after.get("told"):
         return "told", after["told"]
+    wire = cell.get("wire", {})
+    if wire.get("canary") and not wire["happened"]:
+        return "wire", HOOK_SEES
     return ("impossible", impossible) if impossible else ("leaked", "")
 
 
