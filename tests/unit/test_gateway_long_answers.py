@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from extgate.enforce.mcp import long
-from extgate.enforce.mcp.call import Call
+from extgate.enforce.mcp import envelope, long
+from extgate.enforce.mcp.call import Call, Reply
 from extgate.enforce.mcp.http_client import Events
 from extgate.enforce.mcp.link import Answered, Link, Noise
 from extgate.enforce.mcp.long import Long, Pieces, TooLongError
+from extgate.enforce.mcp.options import Limits
 from extgate.gateway_http import open_front
 from extgate.gateway_settings import GatewaySettings
 from tests.unit.enforce.mcp.cores import World as Core
+from tests.unit.enforce.mcp.cores import offer
 from tests.unit.gateway_world import Client, World, run, text_of
 from tests.unit.test_gateway_http import HEADERS, Web, served
 
@@ -203,3 +205,28 @@ def test_other_messages_wait_behind_a_long_one_and_come_whole(tmp_path: Path) ->
         assert reader.got == data + b'\n{"b":1}\n'
 
     run(work())
+
+
+def test_a_long_page_of_a_list_is_what_a_short_one_would_be_and_kept_once_for_all() -> None:
+    rows = {"tools": tuple({"name": f"tool_{n}", "description": "does\nmuch " * 9} for n in range(1500))}
+    core = Core("mcp: {disabled: ['slack/*7']}", offers=(offer("slack", rows),))
+    clients = [core.client(limits=Limits(page=1000)) for _ in range(2)]
+
+    def listed(client: Any, **params: Any) -> Reply:
+        message = {"jsonrpc": "2.0", "id": "é\n", "method": "tools/list", "params": params}
+        (reply,) = client.session.receive(envelope.read(json.dumps(message).encode()))
+        assert isinstance(reply, Reply)
+        return reply
+
+    replies = [listed(client) for client in clients]
+    assert all(isinstance(reply.data, Long) and reply.is_last for reply in replies)
+    data = whole(replies[0].data)
+    assert b"\n" not in data
+    assert len(data) == len(replies[0].data)
+    assert data == whole(replies[1].data)
+    first = json.loads(data)
+    assert first["id"] == "é\n"
+    rest = json.loads(whole(listed(clients[0], cursor=first["result"]["nextCursor"]).data))
+    names = [row["name"] for page in (first, rest) for row in page["result"]["tools"]]
+    assert names == sorted(f"slack__tool_{n}" for n in range(1500) if n % 10 != 7)
+    assert len(core.door.view.pages) == 2

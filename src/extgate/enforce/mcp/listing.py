@@ -10,6 +10,7 @@ from extgate.enforce.mcp import tasks
 from extgate.enforce.mcp.call import META_SUBSCRIPTION, MODERN, Action, Reply, is_modern
 from extgate.enforce.mcp.catalog import CHANGED, View
 from extgate.enforce.mcp.envelope import INVALID_PARAMS, REFUSED, Envelope, Id
+from extgate.enforce.mcp.long import Long, parts_of
 
 if TYPE_CHECKING:
     from extgate.enforce.mcp.session import Session
@@ -20,6 +21,9 @@ _WHAT = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }
+
+SHARED = 64 * 1024
+"""Longer pages are sent from where they are kept, without a copy for each client; in bytes."""
 
 
 class Lists:
@@ -42,12 +46,17 @@ class Lists:
             return [Reply(json.error(message.id, INVALID_PARAMS, text), message.key, is_last=True)]
         self._tell(view)
         end = start + session.limits.page
-        body: dict[str, json.Value] = {what: view.page(what, start, session.limits.page)}
+        page = view.page(what, start, session.limits.page)
+        body: dict[str, json.Value] = {what: page}
         if end < len(view.lists[what]):
             body["nextCursor"] = json.encode(f"{view.marks[what]}.{end}")
         if is_modern(message):
             body |= {"resultType": b'"complete"', "ttlMs": b"0", "cacheScope": b'"private"'}
-        return [Reply(json.result(message.id, json.write(body)), message.key, is_last=True)]
+        if len(page) < SHARED:
+            return [Reply(json.result(message.id, json.write(body)), message.key, is_last=True)]
+        parts = parts_of({"jsonrpc": b'"2.0"', "id": message.id, "result": parts_of(body)})
+        again = json.error(message.id, REFUSED, "this answer was sent once; ask for the list again")
+        return [Reply(Long(parts, None, again), message.key, is_last=True)]
 
     def listen(self, message: Envelope) -> list[Action]:
         """Opens a stream of notices; the request stays open. What is not offered is left out of the acknowledgement."""

@@ -1,4 +1,4 @@
-"""Answers that are too long to be held: kept in a file without a name, mapped to be read, sent on piece by piece.
+"""Answers that are too long to be held or copied: sent on piece by piece, those of servers from a file without a name.
 
 A message stays one: it is parsed whole, by the parser of all others, before the first byte of it goes anywhere. Only
 where its bytes lie is another: in the file, of which no more is in memory than the piece that is sent.
@@ -100,22 +100,24 @@ class Pieces:
 
 
 class Long:
-    """A message in parts, most of it in a file. instead: what is sent to whoever asks for it a second time."""
+    """A message in parts. source: the file that most of it lies in, None where all is in memory, and in one line.
+    instead: what is sent to whoever asks for it a second time."""
 
-    def __init__(self, parts: Parts, source: memoryview, instead: bytes) -> None:
+    def __init__(self, parts: Parts, source: memoryview | None, instead: bytes) -> None:
         self._parts = [memoryview(part) for part in parts]
-        self._mapped = source.obj
+        self._mapped = source.obj if source is not None else None
         self.instead = instead
         self.let_go()
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[bytes | memoryview]:
         """All of it, in one line, in order."""
         for part in self._parts:
             for start in range(0, len(part), PIECE):
-                yield bytes(part[start : start + PIECE]).translate(ONE_LINE)
+                piece = part[start : start + PIECE]
+                yield piece if self._mapped is None else bytes(piece).translate(ONE_LINE)
                 self.let_go()
 
     def let_go(self) -> None:

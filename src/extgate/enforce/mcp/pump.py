@@ -18,7 +18,7 @@ class Pump:
 
     def __init__(self, transport: asyncio.WriteTransport, unsent: int) -> None:
         self._transport, self._unsent = transport, unsent
-        self._queue: deque[bytes | Iterator[bytes]] = deque()
+        self._queue: deque[bytes | Iterator[bytes | memoryview]] = deque()
         self._queued = 0
         self._is_paused = self._is_closing = False
         self.moved_at = time.monotonic()
