@@ -146,3 +146,48 @@ def test_an_answer_past_the_setting_is_refused_readably(tmp_path: Path) -> None:
 
     with serving(tmp_path, "gateway: {limits: {answer_bytes: 30000000}}\n") as (port, _):
         asyncio.run(big(port))
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(300)
+def test_a_client_that_goes_in_the_middle_of_a_call_leaves_no_process_behind(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "a.yaml").write_text("id: a\n")
+    (tmp_path / "extgate.yaml").write_text("audit: audit.jsonl\n")
+    calls = tmp_path / "calls.jsonl"
+    entry = {"command": sys.executable, "args": [SERVER, str(calls)]}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"habits": entry}}))
+    command = [*EXTGATE, "-w", str(tmp_path), "mcp", "a", "--trust"]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    for message in ({"id": 1, "method": "initialize", "params": HELLO}, {"id": 2, **call("echo")}):
+        child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        child.stdin.flush()
+        pid = json.loads(child.stdout.readline())["result"].get("pid")
+    child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 3, **call("hang")}).encode() + b"\n")
+    child.stdin.flush()
+    while '"hang"' not in calls.read_text():
+        pass
+    child.stdin.close()
+    child.stdout.close()
+    assert child.wait(60) == 0
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(300)
+def test_clients_that_go_in_the_middle_of_their_calls_cost_nobody_else_anything(tmp_path: Path) -> None:
+    async def go(port: int, pid: int) -> None:
+        session, files = await opened(port), len(os.listdir(f"/proc/{pid}/fd"))
+        for _ in range(100):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(post({**call("hang"), "id": os.urandom(8).hex()}, await opened(port)))
+            await writer.drain()
+            writer.close()
+            assert b"hello" in await exchange(port, post(call("echo", x="hello"), session))
+        while len(os.listdir(f"/proc/{pid}/fd")) > files + 3:
+            await asyncio.sleep(0.05)
+
+    with serving(tmp_path) as (port, pid):
+        asyncio.run(go(port, pid))
