@@ -20,6 +20,9 @@ _PATCHED = re.compile(
 )
 
 
+_WILD = re.compile(r"[*?\[{]")
+
+
 class CallPaths:
     """Judges the paths of calls for one runtime. root: where calls are that do not say their folder."""
 
@@ -44,10 +47,15 @@ class CallPaths:
         found = list(self._opened(tool, args))
         if len(found) > MAX_PATHS:
             return "it opens too many files at once"
+        if not found and tool in self._shape.patches and tool not in self._shape.files:
+            return "its patch names no file"
         for path, action in found:
             for paths in guarded:
                 if why := paths.refusal(path, action):
                     return why.rstrip(".")
+            plain = _plain_part(path)
+            if plain is not None and (why := self._search(gate, base, plain)):
+                return why
         keys = self._shape.searches.get(tool)
         below = next((args[key] for key in keys if args.get(key)), ".") if keys else None
         return self._search(gate, base, below) if below is not None else ""
@@ -73,3 +81,12 @@ class CallPaths:
 
     def _guarded(self, gate: Gate, base: Path) -> GuardedPaths:
         return GuardedPaths(self._closed, base=base, skills=lambda: skill_folders(gate))
+
+
+def _plain_part(path: object) -> str | None:
+    """The folder that a path with wildcards looks below; None for a path without any."""
+    wild = _WILD.search(path) if isinstance(path, str) else None
+    if not isinstance(path, str) or wild is None:
+        return None
+    head = path[: wild.start()]
+    return head.rpartition("/")[0] or ("/" if head.startswith("/") else ".")

@@ -256,6 +256,8 @@ def test_a_patch_is_judged_by_the_files_in_it(tmp_path: Path) -> None:
     assert made.says("apply_patch", {"command": good}) == "pass"
     for line in ("*** Add File: agents/a.yaml", "*** Delete File: agents/a.yaml", "*** Move to: agents/a.yaml"):
         assert made.says("apply_patch", {"command": f"*** Begin Patch\n{line}\n+x\n*** End Patch"}) != "pass", line
+    for args in ({}, {"command": ""}, {"command": [good]}, {"command": "***Update File agents/a.yaml"}):
+        assert made.says("apply_patch", args) != "pass", args
 
 
 def test_more_paths_than_are_looked_at_are_refused(tmp_path: Path) -> None:
@@ -303,3 +305,16 @@ def test_codex_starts_no_agent_that_may_do_more_than_its_starter(tmp_path: Path,
     assert made.door.judge(codex.read(payload)).effect == "deny"
     assert made.door.judge(codex.read({**payload, "agent_type": None, "agent_id": None})).effect == "pass"
     assert codex.read({"tool_name": "Bash", "tool_input": {"command": "ls"}}).tool == "exec_command"
+
+
+@pytest.mark.parametrize(
+    "path", ["**/*.md", "skills/*/SKILL.md", "./sk?lls/secret/SKILL.md", "{skills,x}/**", "skills/[s]*/*"]
+)
+def test_a_wildcard_does_not_reach_a_hidden_skill(tmp_path: Path, path: str) -> None:
+    (tmp_path / "src").mkdir()
+    for text, wanted in (("skills: {disabled: [secret]}", False), ("{}", True)):
+        made = Made(tmp_path, text, shape=gemini.SHAPE)
+        made.gate.swap(inventory=stock(tmp_path, ("read_many_files",)))
+        assert (made.says("read_many_files", {"include": [path]}) == "pass") == wanted
+        assert (made.says("read_many_files", {"include": [str(tmp_path / path)]}) == "pass") == wanted
+        assert made.says("read_many_files", {"include": ["src/**/*.py"]}) == "pass"
