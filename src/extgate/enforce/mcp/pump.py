@@ -32,7 +32,7 @@ class Pump:
         """Sends the parts; False when the reader was cut off."""
         if self._transport.is_closing():
             return True
-        if self._queue or any(isinstance(part, Long) for part in parts):
+        if self._queue or Long in map(type, parts):
             self._wait_in_line(parts)
         elif sum(map(len, parts)) < COPIED:
             self._transport.write(b"".join(parts))  # type: ignore[arg-type]  # none of them is long
