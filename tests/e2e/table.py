@@ -108,30 +108,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runtime", action="append", choices=list(CLIENTS), help="only this one; may be repeated")
     parser.add_argument("--intent", action="append", choices=list(INTENTS), help="only this one; may be repeated")
+    parser.add_argument("--show", action="store_true", help="run nothing: show what was seen before")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
     parser.add_argument("--keep", action="store_true", help="keep what was seen with other code")
     parser.add_argument("--state", type=Path, default=STATE, metavar="FILE", help="where what was seen is kept")
     parser.add_argument("--join", type=Path, action="append", default=[], metavar="FILE", help="take these in as well")
     parser.add_argument("--write", action="store_true", help="write the page and the record of docs/reference")
+    parser.add_argument("--because", default="", metavar="WHY", help="with --write: why cells were not run")
     options = parser.parse_args(argv)
     for path in options.join:
         joined = load(options.state)
         joined.join(load(path))
         joined.save(options.state)
     record = run(
-        options.runtime or list(CLIENTS),
+        [] if options.show else options.runtime or list(CLIENTS),
         options.intent or list(INTENTS),
         fresh=options.fresh,
         keep=options.keep,
         state=options.state,
     )
+    rows = verdicts(record)
+    unrun = {row.runtime for row in rows if "not run" in (row.native, row.after)}
+    record.unfinished = {name: options.because for name in CLIENTS if name in unrun}
     said = page(record)
     print(f"\n{said.partition('## The denies')[0]}")
+    if options.write and unrun and not options.because:
+        print(f"not written: cells of {', '.join(sorted(unrun))} were not run; --because says why")
+        return 3
     if options.write:
         record.save(KEPT)
         PAGE.write_text(said)
         print(f"written: {PAGE}, {KEPT}")
-    found = counts(verdicts(record))
+    found = counts(rows)
     return 3 if found.get("after leaked") or found.get("after broken") or found.get("native broken") else 0
 
 

@@ -40,7 +40,7 @@ def page(record: Record) -> str:
     for intent in INTENTS.values():
         cells = " | ".join(_cell(by_cell[name, intent.id]) for name in names)
         lines.append(f"| **{intent.id}**: {intent.text} | {cells} |")
-    lines += ["", _counted(rows), "", *_reasons(rows), "## The denies", "", *_denies(record, names)]
+    lines += ["", _counted(rows), "", *_reasons(record, rows), "## The denies", "", *_denies(record, names)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -64,13 +64,14 @@ def _counted(rows: list[Verdict]) -> str:
     return f"{found['cells']} cells; {said}."
 
 
-def _reasons(rows: list[Verdict]) -> list[str]:
+def _reasons(record: Record, rows: list[Verdict]) -> list[str]:
     lines: list[str] = []
     for title, word in (
         ("Which wall would be needed", "impossible"),
         ("Held by the wire alone", "wire"),
         ("Leaks", "leaked"),
         ("Broken", "broken"),
+        ("Not run", "not run"),
         ("Not there", "not there"),
         ("Skipped", "skipped"),
     ):
@@ -79,8 +80,12 @@ def _reasons(rows: list[Verdict]) -> list[str]:
             found = list({row.runtime: row for row in found}.values())
         if found:
             lines += [f"## {title}", ""]
-            lines += [f"* {row.runtime}, {row.intent}: {row.why or 'it ran'}" for row in found] + [""]
+            lines += [f"* {row.runtime}, {row.intent}: {_why(record, row)}" for row in found] + [""]
     return lines
+
+
+def _why(record: Record, row: Verdict) -> str:
+    return record.unfinished.get(row.runtime, "") if row.after == "not run" else row.why or "it ran"
 
 
 def _denies(record: Record, names: list[str]) -> list[str]:

@@ -20,11 +20,12 @@ Json = dict[str, Any]
 
 @dataclass
 class Record:
-    """cells: by runtime, intent and column. stamps: of the code that each half of the columns was made with."""
+    """cells: by runtime, intent and column. skipped, unfinished: why a runtime, or cells of it, did not run."""
 
     date: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    unfinished: dict[str, str] = field(default_factory=dict)
     cells: dict[str, dict[str, Json]] = field(default_factory=dict)
 
     def at(self, runtime: str, intent: str) -> Json:
@@ -35,6 +36,7 @@ class Record:
         self.date = max(self.date, other.date)
         self.versions |= other.versions
         self.skipped |= other.skipped
+        self.unfinished |= other.unfinished
         for runtime, cells in other.cells.items():
             self.cells[runtime] = {**self.cells.get(runtime, {}), **cells}
 
