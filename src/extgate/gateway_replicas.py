@@ -66,6 +66,7 @@ class Replicas:
         self._settings, self._gateway, self._address, self.shared = settings, gateway, address, shared
         self.agreement = Agreement(mine=self._marks())
         self._has_joined = False
+        self._strange, self._telling = set(self.agreement.mine), set[str]()
         self._tasks: set[asyncio.Task[None]] = set()
         self._reloading: asyncio.Task[None] | None = None
         front = address.front
@@ -129,29 +130,60 @@ class Replicas:
         """Tells what is in force, as far as is known here, and learns what is."""
         for agent, mine in self.agreement.mine.items():
             known = self.agreement.theirs.get(agent)
-            self.agreement.theirs[agent] = await self.shared.agree(agent, known or mine, known or "")
+            self._learn(agent, await self.shared.agree(agent, known or mine, known or ""))
+        if not self._has_joined:
+            self._later(self._try_again())
         self._has_joined = True
 
+    async def _try_again(self) -> None:
+        """Files that no replica ever had in force come in force once no other replica is there."""
+        while self._strange:
+            for agent in self._strange & self.agreement.behind:
+                self._tell(agent, "")
+            await asyncio.sleep(TICK_S * 5)
+
+    def _learn(self, agent: str, mark: str) -> None:
+        self.agreement.theirs[agent] = mark
+        if self.agreement.mine.get(agent) == mark:
+            self._strange.discard(agent)
+
     def _refreshed(self) -> None:
-        """Compares after the files were read again; what was edited here is told."""
+        """Compares after the files were read again. An edit of a replica that had what is in force is told; one that is
+        behind has read something on the way there."""
         before, self.agreement.mine = self.agreement.mine, self._marks()
         for agent, mark in self.agreement.mine.items():
-            was = before.get(agent, "")
-            if mark != was and self.agreement.theirs.get(agent) != mark and self._has_joined:
-                self._later(self._tell_edit(agent, mark, was))
+            was, theirs = before.get(agent, ""), self.agreement.theirs.get(agent)
+            if mark == theirs:
+                self._strange.discard(agent)
+            elif self._has_joined and (was == theirs or theirs is None or agent in self._strange):
+                self._tell(agent, was if was == theirs else "")
 
-    async def _tell_edit(self, agent: str, mark: str, before: str) -> None:
-        while self.agreement.mine.get(agent) == mark:
-            try:
-                self.agreement.theirs[agent] = await self.shared.agree(agent, mark, before)
-                return
-            except SharedError:
-                await asyncio.sleep(TICK_S)
+    def _tell(self, agent: str, before: str) -> None:
+        if agent not in self._telling:
+            self._telling.add(agent)
+            self._later(self._tell_until_told(agent, before))
+
+    async def _tell_until_told(self, agent: str, before: str) -> None:
+        """Tells an edit, and those that follow it meanwhile."""
+        try:
+            while True:
+                mark = self.agreement.mine[agent]
+                try:
+                    self._learn(agent, await self.shared.agree(agent, mark, before))
+                except SharedError:
+                    await asyncio.sleep(TICK_S)
+                    continue
+                if self.agreement.theirs[agent] != mark or self.agreement.mine[agent] == mark:
+                    return
+                before = mark
+        finally:
+            self._telling.discard(agent)
 
     def _on_marks(self, marks: Mapping[str, str]) -> None:
         known = {name: mark for name, mark in marks.items() if name in self.agreement.mine}
         is_news = any(self.agreement.theirs.get(name) != mark for name, mark in known.items())
-        self.agreement.theirs.update(known)
+        for name, mark in known.items():
+            self._learn(name, mark)
         if (is_news or set(marks) - set(known)) and (self.agreement.behind or set(marks) - set(known)):
             self._reload()
 

@@ -83,8 +83,9 @@ class Member:
     async def agree(self, agent: str, mine: str, before: str) -> str:
         self.common.ask()
         current = self.common.marks.get(agent)
-        if current == mine or (current and (agent, mine) in self.common.old and current != before):
-            return str(current)
+        is_first = before == "" and (agent, mine) not in self.common.old and len(self.common.members) == 1
+        if current is not None and (current == mine or (current != before and not is_first)):
+            return current
         if current:
             self.common.old = self.common.old - {(agent, mine)} | {(agent, current)}
         self.common.marks[agent] = mine

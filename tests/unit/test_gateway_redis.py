@@ -137,7 +137,9 @@ def test_marks_tokens_and_changed_lists_reach_the_others(redis: RedisProcess, na
             await until(lambda: one.marks == {"a": "2"})
             assert await one.shared.agree("a", "1", "") == "2"
             assert await one.shared.agree("a", "1", "2") == "1"
-            assert await one.shared.agree("a", "new", "") == "new"
+            assert await one.shared.agree("a", "new", "") == "1"
+            assert await one.shared.agree("a", "new", "between") == "1"
+            assert await one.shared.agree("a", "new", "1") == "new"
             await one.shared.withdraw(["d" * 64, "e" * 64], [])
             await until(lambda: other.withdrawn == {"d" * 64, "e" * 64})
             await other.shared.withdraw([], ["d" * 64])
@@ -162,6 +164,19 @@ def test_going_back_to_old_files_takes_a_later_revision(redis: RedisProcess, nam
             assert await one.shared.agree("a", "new", "") == "old"
             assert await one.shared.agree("a", "newest", "old") == "old"
             await until(lambda: one.marks == {"a": "old"})
+
+    run(work())
+
+
+def test_files_that_were_never_in_force_come_in_force_where_no_other_replica_is(redis: RedisProcess, name: str) -> None:
+    async def work() -> None:
+        async with two(redis, name) as (one, _):
+            assert await one.shared.agree("a", "before", "") == "before"
+            assert await one.shared.agree("a", "edited meanwhile", "") == "before"
+        alone = Replica(redis, name, "3" * 16)
+        assert await alone.shared.agree("a", "edited meanwhile", "") == "edited meanwhile"
+        assert await alone.shared.agree("a", "before", "") == "edited meanwhile"
+        await alone.shared.stop()
 
     run(work())
 

@@ -185,7 +185,7 @@ def test_a_policy_has_one_mark_in_every_process_and_place(tmp_path: Path) -> Non
         "print([written(a.profile.policies).replace(root, '') for a in Workspace.open(Path(root)).agents])"
     )
     found = set()
-    for number in range(4):
+    for number in range(2):
         root = tmp_path / str(number)
         root.mkdir()
         World(root, a="mcp: {disabled: ['habits/echo'], required: [habits]}\nskills: {allowed: [x]}")
@@ -193,6 +193,41 @@ def test_a_policy_has_one_mark_in_every_process_and_place(tmp_path: Path) -> Non
         done = subprocess.run([sys.executable, "-c", code, str(root)], env=environ, capture_output=True, check=True)
         found.add(done.stdout)
     assert len(found) == 1
+
+
+def test_what_a_replica_that_is_behind_reads_on_the_way_comes_in_force_nowhere(tmp_path: Path) -> None:
+    async def work() -> None:
+        first, second = two(tmp_path, a="")
+        common = Common()
+        async with replicas(common, first, second) as (one, other):
+            first.profile("a", "mcp: {disabled: ['*']}")
+            await one.reload()
+            await until(lambda: other.replicas.agreement.behind)
+            wanted = common.marks["a"]
+            for text in ("mcp: {disabled: [x]}", "mcp: {disabled: ["):
+                second.profile("a", text)
+                await other.reload()
+                assert (await other.modern()).status == 503
+            assert common.marks["a"] == wanted
+            assert (await one.modern()).json["result"]["isError"] is True
+
+    run(work())
+
+
+def test_edits_that_follow_each_other_at_once_are_all_told(tmp_path: Path) -> None:
+    async def work() -> None:
+        first, second = two(tmp_path, a="")
+        common = Common()
+        async with replicas(common, first, second) as (one, _):
+            common.is_gone = True
+            for number in range(3):
+                first.profile("a", f"mcp: {{disabled: [x{number}]}}")
+                await one.reload()
+            common.is_gone = False
+            await until(lambda: common.marks["a"] == one.replicas.agreement.mine["a"])
+            assert (await one.modern()).status == 200
+
+    run(work())
 
 
 def test_old_files_that_come_late_do_not_bring_an_old_policy_back(tmp_path: Path) -> None:

@@ -65,15 +65,22 @@ return {0, 0}
 """
 """KEYS: a bucket and a set of leases for each want; ARGV: the lease, then rate, burst, at once and lease ms of each."""
 
+_LIVES = "return redis.call('ZADD', KEYS[1], redis.call('TIME')[1] + ARGV[1], ARGV[2])"
 _AGREE = """
 local current = redis.call('HGET', KEYS[1], ARGV[1])
 local of, mine = tonumber(redis.call('HGET', KEYS[5], ARGV[1]) or '0'), tonumber(ARGV[7])
-if current and mine < of and current ~= ARGV[2] then return current end
-if current and mine == of and current ~= ARGV[2] and current ~= ARGV[3]
-  and redis.call('ZSCORE', KEYS[2], ARGV[2]) then return current end
+local now = redis.call('TIME')[1]
+if current and current ~= ARGV[2] and mine <= of then
+  if mine < of then return current end
+  if current ~= ARGV[3] then
+    if ARGV[3] ~= '' or redis.call('ZSCORE', KEYS[2], ARGV[2]) then return current end
+    redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', now)
+    redis.call('ZREM', KEYS[6], ARGV[8])
+    if redis.call('ZCARD', KEYS[6]) > 0 then return current end
+  end
+end
 redis.call('HSET', KEYS[5], ARGV[1], math.max(of, mine))
 if current == ARGV[2] then return current end
-local now = redis.call('TIME')[1]
 if current then
   redis.call('ZADD', KEYS[2], now, current)
   redis.call('ZREM', KEYS[2], ARGV[2])
@@ -85,9 +92,9 @@ redis.call('INCR', KEYS[3])
 redis.call('PUBLISH', KEYS[4], ARGV[6])
 return ARGV[2]
 """
-"""A mark that was in force once is only put in force again by a replica that had the one in force now, or is of a later
-revision: a replica that comes late with old files must not bring them back. One of an earlier revision brings nothing.
-ARGV: agent, mine, before, how many old ones, for how long, news, revision."""
+"""Another mark comes in force only by a replica that had the one in force until now, by a later revision, or, where it
+was never in force, by a replica that starts while no other is there. Files that come late bring nothing.
+ARGV: agent, mine, before, how many old ones, for how long, news, revision, replica."""
 
 
 class RedisShared:
@@ -114,6 +121,7 @@ class RedisShared:
         self.on_news: Callable[[str], None] = lambda server: None
         self._take = redis.register_script(_TAKE)
         self._agree = redis.register_script(_AGREE)
+        self._lives = redis.register_script(_LIVES)
         self._heard_at: float | None = None
         self._why = "not reached yet"
         self.on_empty: Callable[[], Awaitable[None]] = _nothing
@@ -137,6 +145,7 @@ class RedisShared:
             await asyncio.wait(self._tasks, timeout=TIMEOUT_S * 2)
         with suppress(SharedError):
             await self._ask(self._redis.delete(self._key("replica", self.replica)))
+            await self._ask(self._redis.zrem(self._key("alive"), self.replica))
         await self._redis.aclose()
 
     # ------------------------------------------------------------------------------------------ contact
@@ -149,8 +158,9 @@ class RedisShared:
     async def _beat(self) -> None:
         while not self._is_over:
             with suppress(SharedError):
+                await self._look()  # first: who starts alone must not take itself for another
                 await self._ask(self._redis.set(self._key("replica", self.replica), self.place, ex=LEASE_S))
-                await self._look()
+                await self._ask(self._lives(keys=[self._key("alive")], args=[LEASE_S, self.replica]))
             await asyncio.sleep(BEAT_S)
 
     async def _listen(self) -> None:
@@ -225,9 +235,9 @@ class RedisShared:
 
     async def agree(self, agent: str, mine: str, before: str) -> str:
         keys = [self._key("marks"), self._key("old", _digest(agent)), self._key("version"), self._key("news"),
-                self._key("revisions")]  # fmt: skip
+                self._key("revisions"), self._key("alive")]  # fmt: skip
         news = json.dumps(["mark", agent, mine])
-        args = [agent, mine, before, MAX_OLD, KEPT_S, news, self.revision]
+        args: list[str | int] = [agent, mine, before, MAX_OLD, KEPT_S, news, self.revision, self.replica]
         found = await self._ask(self._agree(keys=keys, args=args))
         return _text(found)
 
