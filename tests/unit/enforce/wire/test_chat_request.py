@@ -262,7 +262,7 @@ BODIES = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(BODIES)
 def test_no_request_brings_a_denied_definition_through(body: Json) -> None:
     try:

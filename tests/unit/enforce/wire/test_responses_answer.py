@@ -273,7 +273,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(EVENTS, max_size=8), st.data())
 def test_no_stream_brings_out_a_call_that_was_not_let_through(events: list[bytes], draw: st.DataObject) -> None:
     stream = b"".join(events)

@@ -237,7 +237,7 @@ def definitions(value: Any) -> list[str]:
     return own + [name for one in value.values() for name in definitions(one)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(BODIES)
 def test_no_request_brings_a_denied_definition_through(content: Json) -> None:
     try:
