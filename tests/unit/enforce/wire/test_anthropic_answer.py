@@ -100,7 +100,7 @@ def test_the_official_client_reads_a_rewritten_stream(
     assert (blocks(made), made["stop_reason"]) == (wanted, stop)
 
 
-@pytest.mark.parametrize("at", [1, 3, 7, 8])
+@pytest.mark.parametrize("at", [1, 8])
 def test_every_split_of_the_bytes_gives_the_same_stream(at: int) -> None:
     data = streamed(message(*CASES[at][0]), piece=99)
     first = filtered(data, turn())
@@ -117,7 +117,7 @@ CALLS = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(st.lists(TEXTS.map(said) | CALLS, max_size=4), st.data())
 def test_any_answer_is_the_same_to_the_official_client_whole_or_streamed_however_split(
     content: list[Json], data: st.DataObject
