@@ -51,6 +51,13 @@ def parsed(pattern: str) -> Pattern:
     return found[0].text if len(found) == 1 and found[0].text else found
 
 
+class _Bits(dict[str, int]):
+    """A mask by character, 0 for any that is no letter."""
+
+    def __missing__(self, character: str) -> int:
+        return 0
+
+
 class Alphabet:
     """The letters; a set of them is a bit mask, a single one a mask with one bit.
 
@@ -79,7 +86,7 @@ class Alphabet:
         self.characters = "".join(_letters(named, tuple(classes), characters, apart))
         unnamed = [at for at, character in enumerate(self.characters) if character not in named]
         self.fresh = 1 << unnamed[0] if unnamed else 1
-        self.bit = {character: 1 << at for at, character in enumerate(self.characters)}
+        self.bit = _Bits((character, 1 << at) for at, character in enumerate(self.characters))
         self.full = (1 << len(self.characters)) - 1
         self._masks: dict[Token, int] = {}
 

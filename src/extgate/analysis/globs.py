@@ -157,7 +157,7 @@ def read_glob(pattern: str, alphabet: Alphabet, read: Pattern | None = None) -> 
     read = parsed(pattern) if read is None else read
     bit = alphabet.bit
     if isinstance(read, str):
-        glob = Glob([bit.get(character, 0) for character in read], 0, alphabet.full)
+        glob = Glob(tuple(map(bit.__getitem__, read)), 0, alphabet.full)
         glob.sketched = read
         return glob
     cells: list[int] = []
@@ -168,7 +168,7 @@ def read_glob(pattern: str, alphabet: Alphabet, read: Pattern | None = None) -> 
             loops |= 1 << len(cells)
             sketch.append(GAP)
         elif token.text:
-            cells += [bit.get(character, 0) for character in token.text]
+            cells += map(bit.__getitem__, token.text)
             sketch.append(token.text)
         else:
             cells.append(alphabet.mask(token))
