@@ -6,6 +6,7 @@ anthropic: messages; chat: OpenAI chat completions; responses: OpenAI responses;
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -242,14 +243,16 @@ ANSWERS: dict[str, Callable[[Turn, str], tuple[Json, Iterator[str]]]] = {
 }
 
 
-def whatever_is_offered(name: str, part: str) -> Step:
+def whatever_is_offered(name: str, part: str, patience_s: float = 0.0) -> Step:
     """A turn that calls each offered tool whose name holds this part; the part itself where there is none.
 
-    A name that extgate has to make unique ends in a digest, which nobody knows before.
+    A name that extgate has to make unique ends in a digest, which nobody knows before. patience_s: how long to wait
+    first where there is none, so that the next request may have it.
     """
 
     def turn(body: Json) -> Turn:
         found = [one for one in offered(name, body) if part in one]
+        time.sleep(0.0 if found else patience_s)
         calls = []
         for one in found or [part]:
             space, _, tool = one.rpartition(".") if name == "responses" else ("", "", one)

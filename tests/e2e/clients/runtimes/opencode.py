@@ -77,7 +77,7 @@ def cases(lab: Lab, gated: bool) -> Mapping[str, Case | NotThere]:
         [Call("read_mcp_resource", {"server": server, "uri": "probe://alpha/secret"})]
         for server in ("alpha", *(["extgate"] if gated else []))
     ]
-    late = [*mcp("read_thing", gated), *mcp("late_danger", gated) * 4]
+    late = [*mcp("read_thing", gated), *[whatever_is_offered(WIRE, "late_danger", 2.0)] * 4]
     return {
         "builtin": Case(
             effect=MARKER, attack=shell, native=permit({"bash": "deny"}), profile="tools: {disabled: [bash]}"
