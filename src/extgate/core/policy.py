@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -116,8 +116,10 @@ class Policy:
 
     @cached_property
     def version(self) -> str:
-        """16 hex digits over all that decides."""
-        text = repr((self.dialect, self.rules, self.default, self.requirements))
+        """16 hex digits over all that decides; the same in every process."""
+        # A set prints in the order of its hashes, which each process has of its own.
+        rules = [(sorted(rule.kinds), replace(rule, kinds=frozenset())) for rule in self.rules]
+        text = repr((self.dialect, rules, self.default, self.requirements))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
