@@ -223,7 +223,8 @@ async def open_gateway(
         gateway.refresh()
         gc.collect()
         gc.freeze()  # what was made so far stays, so the collector need not look at it again with every few calls
-        gc.collect()  # it waits for a quarter as much garbage as it found last time, which is next to nothing from now on
+        # It waits for a quarter as much garbage as it found last time, which is next to nothing from now on.
+        gc.collect()
         ticking = asyncio.ensure_future(_tick(hub))
         try:
             yield gateway
