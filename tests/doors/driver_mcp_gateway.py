@@ -13,7 +13,7 @@ from extgate.core.extension import Extension, Inventory
 from extgate.enforce.gate import Gate
 from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.front_http import Front
-from extgate.enforce.mcp.front_stdio import StdioFront
+from extgate.enforce.mcp.front_stdio import Outlet, StdioFront
 from extgate.enforce.mcp.http_client import Origin
 from extgate.enforce.mcp.http_server import Request, listen
 from extgate.enforce.mcp.hub import Hub
@@ -163,9 +163,9 @@ class Host:
     async def _over_pipes(self, hub: Hub) -> AsyncIterator[Ask]:
         loop = asyncio.get_running_loop()
         (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
-        write, _ = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(their_out, "wb", 0))
+        write, outlet = await loop.connect_write_pipe(lambda: Outlet(hub.limits.unsent), os.fdopen(their_out, "wb", 0))
         source = os.fdopen(their_in, "rb", 0)
-        transport, _ = await loop.connect_read_pipe(lambda: StdioFront(hub, "agent", write), source)
+        transport, _ = await loop.connect_read_pipe(lambda: StdioFront(hub, "agent", outlet.pump), source)
         reader = asyncio.StreamReader(limit=2**24)
         ours, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(our_in, "rb", 0))
 
