@@ -361,7 +361,9 @@ def test_the_key_can_be_extgates_own_and_is_in_no_record(tmp_path: Path, monkeyp
 
     async def go() -> None:
         async with served(tmp_path, config) as here:
-            await here.ask(data=body(tools=TOOLS), x_api_key="dummy", authorization="Bearer dummy")
+            path = "/v1/messages?key=dummy&beta=true&%6Bey=dummy"
+            await here.ask(path, body(tools=TOOLS), x_api_key="dummy", authorization="Bearer dummy")
+            assert here.model.requests[-1].path == "/v1/messages?beta=true"
             headers = here.model.requests[-1].headers
             assert headers["x-api-key"] == "sk-held"
             assert "authorization" not in headers

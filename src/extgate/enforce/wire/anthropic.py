@@ -40,7 +40,7 @@ COUNT = Api(name="count_tokens", request=request, answer=counted, stream=Stream,
 _PATHS: tuple[tuple[str, str, Route], ...] = (
     ("POST", r"/v1/messages", Route(act="gate", api=MESSAGES)),
     ("POST", r"/v1/messages/count_tokens", Route(act="gate", api=COUNT)),
-    ("GET|HEAD", r"/v1/models(/[A-Za-z0-9._:-]+)?", Route(act="pass")),
+    ("GET|HEAD", r"/v1/models(/(?!\.+$)[A-Za-z0-9._:-]+)?", Route(act="pass")),
     ("GET|HEAD", r"/?", Route(act="pass")),
     (".*", r"/v1/messages/batches(/.*)?", refused("batches are not served: nobody would see the answers", 403)),
 )

@@ -74,4 +74,4 @@ class Frames:
 def frame(kind: str, data: bytes) -> bytes:
     """An event's bytes. kind: empty for one without a name."""
     head = b"event: " + kind.encode() + b"\n" if kind else b""
-    return head + b"data: " + data + b"\n\n"
+    return head + b"data: " + data.replace(b"\n", b"\ndata: ") + b"\n\n"

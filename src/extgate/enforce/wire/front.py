@@ -190,7 +190,8 @@ class Wire:
         upstream = self._upstream(agent, job.provider)
         headers = self._headers(job, upstream)
         origin = self._origin(upstream.url or job.provider.url)
-        path = origin.parts.path.rstrip("/") + job.path + (f"?{job.query}" if job.query else "")
+        query = job.query if upstream.key is None else _without_key(job.query)
+        path = origin.parts.path.rstrip("/") + job.path + (f"?{query}" if query else "")
         relay = Relay(request, job.provider, route.api, turn, partial(self._note, judge.gate))
         relay.sent = origin.send(request.method, headers, body, relay, path or "/")
 
@@ -208,3 +209,8 @@ class Wire:
         if found is None:
             found = self._origins[url] = Origin(url)
         return found
+
+
+def _without_key(query: str) -> str:
+    """The query without a key of the client's own, which some of Gemini's clients send there."""
+    return "&".join(part for part in query.split("&") if unquote(part.partition("=")[0]) != "key")

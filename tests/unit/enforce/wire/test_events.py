@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extgate.enforce.wire.events import Frame, Frames
+from extgate.enforce.wire.events import Frame, Frames, frame
 from extgate.enforce.wire.spans import UnclearError
 
 LINES = st.sampled_from([b"data: a", b"data:b", b"event: x", b": c", b"id: 1", b"", b"data", b"retry: 5"])
@@ -28,16 +28,17 @@ def test_any_split_gives_the_same_frames_and_loses_no_byte(lines: list[tuple[byt
         at += size
     found += frames.close()
     assert found == all_at_once(data)
-    assert b"".join(frame.raw for frame in found).strip() == data.strip()
+    assert b"".join(one.raw for one in found).strip() == data.strip()
 
 
 def test_an_events_data_is_all_of_its_lines() -> None:
-    (frame,) = all_at_once(b"event: e\r\ndata: a\r\ndata:  b\r\n\r\n")
-    assert (frame.kind, frame.data) == ("e", b"a\n b")
+    (found,) = all_at_once(b"event: e\r\ndata: a\r\ndata:  b\r\n\r\n")
+    assert (found.kind, found.data) == ("e", b"a\n b")
+    assert [(e.kind, e.data) for e in all_at_once(frame("e", found.data))] == [("e", b"a\n b")]
 
 
 def test_what_is_left_at_the_end_is_a_frame_because_some_parsers_take_it_for_one() -> None:
-    assert [frame.data for frame in all_at_once(b"data: a\n\ndata: b")] == [b"a", b"b"]
+    assert [one.data for one in all_at_once(b"data: a\n\ndata: b")] == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("data", [b"data: a\rdata: b\n\n", b"data: a\r\r\n\n", b"data: a\n\rdata: b\n\n"])
