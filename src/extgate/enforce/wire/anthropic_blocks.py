@@ -50,11 +50,17 @@ class Blocks:
             self._content(top["system"].span)
         rows = entries.listed(self._data, top, "messages")
         for at, row in enumerate(rows):
-            found = spans.fields(self._data, row, f"message {at}")
-            self._reading.check_keys(found, _MESSAGE, f"message {at}")
-            spans.text_of(self._data, found, "role")
-            if "content" in found and not spans.is_null(self._data, found["content"].span):
-                self._content(found["content"].span, empty=partial(self._reading.edits.drop, rows, [at]))
+            self._reading.unless_quiet("anthropic", row, partial(self._message, rows, at))
+
+    def _message(self, rows: Sequence[Span], at: int) -> bool:
+        """Reads one message; whether it holds history that may have to be told otherwise."""
+        known = len(self.uses)
+        found = spans.fields(self._data, rows[at], f"message {at}")
+        self._reading.check_keys(found, _MESSAGE, f"message {at}")
+        spans.text_of(self._data, found, "role")
+        if "content" in found and not spans.is_null(self._data, found["content"].span):
+            self._content(found["content"].span, empty=partial(self._reading.edits.drop, rows, [at]))
+        return len(self.uses) > known
 
     def _content(self, span: Span, empty: Callable[[], None] | None = None) -> None:
         if spans.is_text(self._data, span):

@@ -113,15 +113,19 @@ def _searches(reading: Reading, top: Fields) -> None:
 
 def _messages(reading: Reading, top: Fields) -> None:
     for at, row in enumerate(parts.listed(reading.data, top, "messages")):
-        found = spans.fields(reading.data, row, f"message {at}")
-        reading.check_keys(found, _MESSAGE, f"message {at}")
-        if not parts.has(reading.data, found, "content"):
-            continue
+        reading.unless_quiet("chat", row, partial(_message, reading, row, f"message {at}"))
+
+
+def _message(reading: Reading, row: Span, where: str) -> bool:
+    found = spans.fields(reading.data, row, where)
+    reading.check_keys(found, _MESSAGE, where)
+    if parts.has(reading.data, found, "content"):
         span = found["content"].span
         if spans.is_text(reading.data, span):
             read_text(reading, span)
         else:
             _content(reading, span)
+    return False
 
 
 def _content(reading: Reading, span: Span) -> None:

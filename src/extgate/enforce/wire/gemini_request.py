@@ -71,7 +71,7 @@ def _top(reading: Reading, span: Span, where: str) -> Fields:
 def _read(reading: Reading, found: Fields) -> Group:
     for key in ("contents", "system_instruction"):
         for row in some(reading.data, found, key):
-            _content(reading, row)
+            reading.unless_quiet("gemini", row, partial(_content, reading, row))
     return _tools(reading, found)
 
 
@@ -135,10 +135,10 @@ def _functions(reading: Reading, rows: list[Span], empty: partial[None]) -> None
 # ---------------------------------------------------------------------------------------------- contents
 
 
-def _content(reading: Reading, span: Span) -> None:
+def _content(reading: Reading, span: Span) -> bool:
     if spans.is_text(reading.data, span):
         read_text(reading, span)
-        return
+        return False
     found = keys(reading.data, span, _CONTENT | {"text"}, "a content")
     reading.check_keys(found, _CONTENT | {"text"}, "a content")
     for row in some(reading.data, found, "parts"):
@@ -149,6 +149,7 @@ def _content(reading: Reading, span: Span) -> None:
         reading.check_keys(part, _PART, "a part")
         if parts.has(reading.data, part, "text"):
             read_text(reading, part["text"].span)
+    return False
 
 
 # ---------------------------------------------------------------------------------------------- choices

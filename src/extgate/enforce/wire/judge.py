@@ -75,6 +75,8 @@ class Memory:
     rows: dict[tuple[str, bytes], tuple[Entry, list[tuple[str, str]]]] = field(default_factory=dict)
     """By a setting and an entry's own bytes, what it is and how it is called: clients send the same again."""
     held: int = 0
+    quiet: set[bytes] = field(default_factory=set)
+    """Digests of messages in which nothing was to be judged: clients send what was said before with each request."""
 
     def keep(self, setting: str, row: bytes, found: tuple[Entry, list[tuple[str, str]]]) -> None:
         """Remembers how an entry was read; all are forgotten when there are too many bytes of them."""
@@ -82,6 +84,12 @@ class Memory:
         if self.held > _HELD:
             self.rows, self.held = {}, len(row)
         self.rows[setting, row] = found
+
+    def keep_quiet(self, digest: bytes) -> None:
+        """Remembers a message in which nothing is to be judged; all are forgotten when there are too many."""
+        if len(self.quiet) >= _KEPT:
+            self.quiet.clear()
+        self.quiet.add(digest)
 
     def note_stopped(self, answer: str, items: bytes) -> None:
         """Keeps that; the oldest goes when there are too many."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from extgate.core.names import server_names, show
@@ -68,6 +69,22 @@ class Reading:
         """A text with listings in it, at its place."""
         if found:
             self._texts.append((span, text, found))
+
+    def unless_quiet(self, reader: str, span: Span, read: Callable[[], bool]) -> None:
+        """Reads a message, but not one that was found, byte by byte the same, to have nothing in it to judge.
+
+        reader: names what reads it. read: says whether it found something besides entries and listings that matters.
+        """
+        memory, before = self.turn.judge.memory, (len(self._groups), len(self._texts))
+        # Such a message reads alike for every agent and inventory; what it may hide in unknown keys is a setting.
+        digest = blake2b(f"{reader} {self.options.unknown} ".encode(), digest_size=16)
+        digest.update(memoryview(self.data)[span.start : span.end])
+        key = digest.digest()
+        if key in memory.quiet:
+            return
+        is_loud = read() or len(self._texts) > before[1] or any(group.offers for group in self._groups[before[0] :])
+        if not is_loud:
+            memory.keep_quiet(key)
 
     def check_keys(self, found: Fields, known: Set[str], where: str) -> None:
         """Refuses keys that are not known where a tool could hide; others may pass, whatever they are."""

@@ -70,10 +70,12 @@ def _items(reading: Reading, span: Span, tools: Tools, servers: Servers) -> None
         if spans.is_text(reading.data, row):
             read_text(reading, row)
         else:
-            _item(reading, row, partial(reading.edits.drop, rows, [at]), tools, servers)
+            drop = partial(reading.edits.drop, rows, [at])
+            reading.unless_quiet("responses", row, partial(_item, reading, row, drop, tools, servers))
 
 
-def _item(reading: Reading, row: Span, drop: partial[None], tools: Tools, servers: Servers) -> None:
+def _item(reading: Reading, row: Span, drop: partial[None], tools: Tools, servers: Servers) -> bool:
+    """Reads one item; whether it is one that brings tools."""
     data = reading.data
     found = spans.fields(data, row, "an item")
     kind = parts.word(data, found, "type")
@@ -87,6 +89,7 @@ def _item(reading: Reading, row: Span, drop: partial[None], tools: Tools, server
         _list(reading, found, servers)
     if parts.has(data, found, "content"):
         _content(reading, found["content"].span)
+    return kind in _TOOLS_IN
 
 
 def _list(reading: Reading, found: Fields, servers: Servers) -> None:
