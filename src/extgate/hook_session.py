@@ -32,7 +32,7 @@ from extgate.homes import user_cache_dir
 from extgate.policy_places import closed_places, policy_files, skill_roots
 from extgate.runtime_places import installation, own_files
 from extgate.runtime_view import RuntimeView
-from extgate.settings import read_settings
+from extgate.settings import read_settings, user_state_dir
 from extgate.stamps import Stamp, Stamps, settled
 from extgate.workspace import DEFAULT_AGENT, Agent, Workspace
 
@@ -135,7 +135,10 @@ class _Kept:
 
 def _opened(hook: Hook, asked: Question) -> _Kept:
     workspace = Workspace.open(asked.root)
-    view = RuntimeView(workspace=workspace, runtime=asked.runtime, project=asked.project, relays=bool(asked.gateway))
+    view = RuntimeView(
+        workspace=workspace, runtime=asked.runtime, project=asked.project, relays=bool(asked.gateway),
+        gateway=asked.gateway,
+    )  # fmt: skip
     stamps = _stamps(view)
     before = stamps.now()
     view = replace(view, workspace=Workspace.open(asked.root))  # read after the stamps were taken
@@ -169,8 +172,8 @@ def open_door(hook: Hook, view: RuntimeView, agent: Agent, *, gateway: str = "")
         shape,
         gate,
         paths=CallPaths(shape, closed(view, agent), view.project),
-        own=lambda name: None if name == agent.id else view.own_profile(name),
-        mode=_mode(agent, workspace),
+        own=lambda name, is_child: None if name == agent.id else view.own_profile(name, is_child=is_child),
+        mode=lambda name, is_child: _mode(agent, workspace) if is_child and view.may_widen(name) else "ceiling",
         asks=asks,
         owners=Owners(gateway, _relayed_names(view, agent) if gateway else {}),
     )
@@ -223,5 +226,6 @@ def _stamps(view: RuntimeView) -> Stamps:
     globs = [(homes.root, glob) for glob in policy_files(homes)]
     globs += [(Path("/"), path.lstrip("/")) for path in own_files(view.runtime, project)]
     globs += [(Path("/"), path.lstrip("/")) for path in NATIVE[view.dialect].MANAGED_FILES]
+    globs.append((Path("/"), str(user_state_dir() / "applied" / "*" / "account.json").lstrip("/")))
     plugins = (homes.root / place for place in homes.plugins)
     return Stamps.of(globs, (*skill_roots(homes), *view.skill_roots, *plugins, user_cache_dir() / "servers"))

@@ -15,10 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from extgate.applied.account import Account, accounts_of, without_ours
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension, Inventory
+from extgate.core.names import wire_names
 from extgate.core.policy import Either, Entry, Policy, Profile, Rule, Test
-from extgate.dialects.native import MAIN
+from extgate.dialects.document import Document
+from extgate.dialects.native import MAIN, NOT_IN_CHILDREN, is_of_runtime
 from extgate.dialects.outline import CLASSES, SHELL
 from extgate.dialects.registry import NATIVE
 from extgate.discover.builtins import builtin_tools
@@ -27,6 +30,7 @@ from extgate.discover.mcp_cache import cached
 from extgate.discover.mcp_servers import Held, offering, probe_servers, server_of
 from extgate.discover.server_config import ServerSpec
 from extgate.discover.trust import TrustStore
+from extgate.errors import WorkspaceError
 from extgate.homes import user_cache_dir
 from extgate.runtime_places import server_files, skill_folders
 from extgate.workspace import Agent, Workspace
@@ -39,6 +43,9 @@ DIALECTS = {
     "opencode": "opencode",
 }
 """The dialect by the name that the command line has for the runtime."""
+TELLING = frozenset({"claude-code", "codex", "opencode"})
+"""Runtimes whose hook is told which agent calls."""
+_NEW = "qj-never-heard-of"
 _ALIKE = {name: group for group in CLASSES for name in group}
 
 
@@ -46,13 +53,15 @@ _ALIKE = {name: group for group in CLASSES for name in group}
 class RuntimeView:
     """What a workspace is for one runtime, whose own files lie in `project` and in the user's home.
 
-    relays: whether the runtime reaches the workspace's servers through extgate's gateway.
+    relays: whether the runtime reaches the workspace's servers through extgate's gateway, which it has under the name
+    `gateway`.
     """
 
     workspace: Workspace
     runtime: str
     project: Path
     relays: bool = False
+    gateway: str = "extgate"
 
     @property
     def dialect(self) -> str:
@@ -67,9 +76,24 @@ class RuntimeView:
     @cached_property
     def natives(self) -> dict[str, Agent]:
         """The agents of the runtime's own files, by their name there; the main one left out."""
-        head = f"{self.dialect}/"
-        found = {agent.id.removeprefix(head): agent for agent in self._own.natives if agent.id.startswith(head)}
-        return {name: agent for name, agent in found.items() if name != MAIN}
+        return {name: agent for name, agent in self._owned.items() if name != MAIN}
+
+    @cached_property
+    def _owned(self) -> dict[str, Agent]:
+        """Every agent of the runtime's own files, as they are without what `apply` wrote there for this workspace."""
+        where = {"workspace": str(self.workspace.homes.root.absolute()), "project": str(self.project.absolute())}
+        accounts = [account for account in accounts_of(self.runtime) if where.items() <= account.facts.items()]
+        found = self._own.natives_as(self.dialect, lambda document: self._unwritten(document, accounts))
+        return {agent.id.removeprefix(f"{self.dialect}/"): agent for agent in found}
+
+    def _unwritten(self, document: Document, accounts: Iterable[Account]) -> Document | None:
+        path = Path(os.path.realpath(self._own.homes.root / document.path))
+        account = next((a for a in accounts if any(entry.path == path for entry in a.entries)), None)
+        try:
+            text = without_ours(account, path) if account else document.text
+        except WorkspaceError:
+            return document  # nobody knows what of it is ours, so all of it holds
+        return replace(document, text=text) if text or not document.text else None
 
     # ------------------------------------------------------------------------------------------ what is there
 
@@ -164,19 +188,31 @@ class RuntimeView:
             return replace(layer, first=self.profile(layer.first), second=self.profile(layer.second))
         return replace(layer, rules=tuple(_extended(rule, self._home_tools, self.tools) for rule in layer.rules))
 
-    def own_profile(self, name: str) -> Profile | None:
-        """What an agent of that type is under besides its starter: its profile here, and its own file there."""
+    def own_profile(self, name: str, *, is_child: bool = True) -> Profile | None:
+        """What an agent of that type is under besides its starter: its profile here, and its own file there, or else
+        the runtime's settings. is_child: whether it runs as a sub-agent, and not as the session's own."""
         found = next((agent for agent in self.workspace.agents if agent.id == name), None)
-        native = self.natives.get(name)
+        native = self.natives.get(name) or self._settings
         given = [self.profile(found.profile)] if found else []
-        given += [self._native_profile(native.profile)] if native else []
+        given += [self._native_profile(native.profile, is_child)] if native else []
         if any(not profile.layers for profile in given):
             return Profile(id=name)  # one that cannot be read denies everything
         return Profile(id=name, layers=tuple(layer for p in given for layer in p.layers)) if given else None
 
-    def _native_profile(self, profile: Profile) -> Profile:
-        layers = [_denies(layer) for layer in profile.layers if isinstance(layer, Policy)]
-        found = [_relayed(layer, self.inventory) for layer in layers] if self.relays else layers
+    def may_widen(self, name: str) -> bool:
+        """Whether an agent of that type has a profile in the workspace: a runtime's own file only takes away."""
+        return any(agent.id == name for agent in self.workspace.agents)
+
+    @property
+    def _settings(self) -> Agent | None:
+        """The agent without a file of its own, where calls tell which agent makes them. One that cannot be read says
+        nothing of the others."""
+        found = self._owned.get(MAIN) if self.runtime in TELLING else None
+        return found if found and found.profile.layers else None
+
+    def _native_profile(self, profile: Profile, is_child: bool) -> Profile:
+        layers = [_denies(layer, is_child) for layer in profile.layers if isinstance(layer, Policy)]
+        found = [_relayed(layer, self.gateway) for layer in layers] if self.relays else layers
         return replace(profile, layers=tuple(found))
 
 
@@ -232,38 +268,44 @@ def _admitted(decider: Decider, home: tuple[Extension, ...], strange: Iterable[E
             yield Entry(text=text, tests=(Test(facets=("name",), pattern=ext.name, is_exact=True),))
 
 
-def _denies(layer: Policy) -> Policy:
+def _denies(layer: Policy, is_child: bool) -> Policy:
     """What a runtime's own file denies. Its asks are the runtime's to ask."""
-    rules = (replace(rule, effect="allow") if rule.effect == "ask" else rule for rule in layer.rules)
+    own = (rule for rule in layer.rules if is_child or rule.text not in NOT_IN_CHILDREN)
+    rules = (replace(rule, effect="allow") if rule.effect == "ask" else rule for rule in own)
     default = "allow" if layer.default == "ask" else layer.default
     return replace(layer, rules=tuple(rules), default=default, requirements=())
 
 
-def _relayed(layer: Policy, inventory: Inventory) -> Policy:
-    """The same where the runtime reaches the servers through the gateway, whose names its rules do not know.
+def _relayed(layer: Policy, gateway: str) -> Policy:
+    """The same where the runtime reaches the servers through the gateway, by names that the runtime itself judges.
 
-    A server that is closed as a whole is closed because the gateway has it; of the others single items stay denied.
+    What denies a server or a tool of one goes on denying it behind the gateway. What denies every server does too, but
+    where the file lets the gateway in: then the runtime holds the agent to what it lets in of it. What the runtime
+    does by itself is its own to do.
     """
-    decider = Decider(Profile(id="native", layers=(layer,)), inventory)
-    items = [ext for ext in inventory.extensions if ext.server]
-    denied = [
-        ext for ext in items if decider.decide(ext).effect == "deny" and not _is_closed(decider, ext.server or "")
-    ]
-    kinds = frozenset(ext.kind for ext in denied)
-    entries = tuple(
-        Entry(
-            text=f"{e.server}/{e.name}", tests=(Test(facets=("name",), pattern=f"{e.server}/{e.name}", is_exact=True),)
-        )
-        for e in denied
+    own = Extension(kind="mcp_tool", server=gateway, name=_NEW)
+    is_in = Decider(Profile(id="native", layers=(layer,)), Inventory()).decide(own).effect != "deny"
+    heads = {name.removesuffix("x") for name in wire_names(gateway, "x")}
+    rules = (
+        replace(rule, kinds=_native_kinds(rule.kinds))
+        if is_of_runtime(rule) or (_is_for_all(rule) and (is_in or _names(rule, heads)))
+        else rule
+        for rule in layer.rules
     )
-    own = Rule(text="its own file", effect="deny", kinds=kinds, entries=entries, file=layer.file)
-    rest = [replace(rule, kinds=_native_kinds(rule.kinds)) for rule in layer.rules]
-    return replace(layer, rules=(*([own] if entries else []), *(rule for rule in rest if rule.kinds)))
+    return replace(layer, rules=tuple(rule for rule in rules if rule.kinds))
 
 
-def _is_closed(decider: Decider, server: str) -> bool:
-    new = Extension(kind="mcp_tool", server=server, name="zz-new-name-of-tomorrow")
-    return decider.decide(new).effect == "deny"
+def _is_for_all(rule: Rule) -> bool:
+    """Whether it denies what servers offer of which nobody has heard."""
+    alone = Policy(dialect="", rules=(replace(rule, when=()),), default="allow")
+    new = Extension(kind="mcp_tool", server=_NEW, name=_NEW)
+    return Decider(Profile(id="rule", layers=(alone,)), Inventory()).decide(new).effect == "deny"
+
+
+def _names(rule: Rule, heads: Iterable[str]) -> bool:
+    """Whether the rule is a list that names something of a server. heads: how names of its tools begin."""
+    tests = (test for entry in rule.entries for test in entry.tests) if rule.unless else ()
+    return any(test.pattern.startswith(head) for test in tests for head in heads)
 
 
 def _native_kinds(kinds: frozenset[str]) -> frozenset[str]:

@@ -115,6 +115,12 @@ class Workspace:
         found = tuple(agent for files in self._native_files for agent in _native_agents(files))
         return with_tests(found, self.homes)
 
+    def natives_as(self, runtime: str, change: Callable[[Document], Document | None]) -> tuple[Agent, ...]:
+        """The same of one runtime, as if each file were what it is changed to; None: not there."""
+        own = (files for files in self._native_files if files.runtime == runtime)
+        made = (replace(files, documents=tuple(filter(None, map(change, files.documents)))) for files in own)
+        return tuple(agent for files in made for agent in _native_agents(files))
+
     @cached_property
     def _native_files(self) -> tuple[NativeFiles, ...]:
         return find_natives(self.homes.root, Path.home())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from extgate.core.explain import Decider
+from extgate.core.extension import Extension
 from extgate.runtime_view import RuntimeView
 from extgate.stamps import Stamps, settled
 from extgate.workspace import Workspace
@@ -95,28 +96,95 @@ def test_an_agents_own_file_denies_and_does_not_ask(tmp_path: Path) -> None:
     decider = Decider(own, made.inventory)
     by_name = {ext.name: decider.decide(ext).effect for ext in made.tools}
     assert (by_name["Read"], by_name["Bash"], by_name["Agent"]) == ("allow", "deny", "deny")
-    assert made.own_profile("nobody") is None
+    assert "deny" not in effects(made, "nobody").values()
     (tmp_path / "agents" / "ro.yaml").write_text("id: ro\ntools: [")
-    assert made.own_profile("nobody") is None
+    assert "deny" not in effects(made, "nobody").values()
     broken = view(tmp_path, "claude-code", "{}".removeprefix("{}")).own_profile("ro")
     assert broken is not None
     assert broken.layers == ()
 
 
-def test_a_server_that_the_gateway_has_instead_is_not_denied_by_that(tmp_path: Path) -> None:
-    (tmp_path / "opencode.json").write_text(
-        json.dumps({"mcp": {"wiki": {"type": "local", "command": ["x"], "enabled": False}}, "agent": {"build": {}}})
-    )
-    found = tmp_path / "inventory.json"
-    found.write_text(json.dumps({"mcp": [{"server": "wiki", "tools": [{"name": "find"}]}]}))
-    for relays, effect in ((False, "deny"), (True, "allow")):
-        made = view(tmp_path, "opencode", "tools: {disabled: []}", relays=relays)
-        own = made.own_profile("build")
-        if own is None:
-            continue
-        tools = [ext for ext in made.inventory.of_kind("mcp_tool") if ext.server == "wiki"]
-        decider = Decider(own, made.inventory)
-        assert {decider.decide(ext).effect for ext in tools} <= {effect}
+def effects(made: RuntimeView, agent: str, *, is_child: bool = True) -> dict[str, str]:
+    """What the agent's own files say of each of the runtime's tools and of some servers' tools, gateway or not."""
+    own = made.own_profile(agent, is_child=is_child)
+    items = [*made.tools]
+    for server, name in (("wiki", "find"), ("wiki", "late"), ("slack", "send"), ("slack", "question")):
+        items.append(Extension(kind="mcp_tool", server=server, name=name))
+    if own is None:
+        return {ext.id: "allow" for ext in items}
+    decider = Decider(own, made.inventory)
+    return {ext.id.split(":", 1)[1]: str(decider.decide(ext).effect) for ext in items}
+
+
+def lead(root: Path, header: str = "", settings: object = None) -> None:
+    (root / ".claude" / "agents").mkdir(parents=True, exist_ok=True)
+    text = f"---\nname: lead\ndescription: d\n{header}\n---\nx\n"
+    (root / ".claude" / "agents" / "lead.md").write_text(text)
+    if settings is not None:
+        (root / ".claude" / "settings.json").write_text(json.dumps(settings))
+
+
+def test_a_file_that_denies_nothing_takes_nothing_from_the_sessions_own_agent(tmp_path: Path) -> None:
+    lead(tmp_path, settings={})
+    made = view(tmp_path, "claude-code", "{}", relays=True)
+    assert set(effects(made, "lead", is_child=False).values()) == {"allow"}
+    assert effects(made, "lead")["AskUserQuestion"] == "deny"  # no sub-agent has it
+
+
+@pytest.mark.parametrize("agent", ["lead", "general-purpose"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"permissions": {"deny": ["mcp__wiki"]}},
+        {"deniedMcpServers": [{"serverName": "wiki"}]},
+        {"disabledMcpjsonServers": ["wiki"]},
+    ],
+)
+def test_a_server_that_the_users_file_denies_stays_denied_behind_the_gateway(
+    tmp_path: Path, settings: object, agent: str
+) -> None:
+    lead(tmp_path, settings=settings)
+    for is_child in (True, False):
+        found = effects(view(tmp_path, "claude-code", "{}", relays=True), agent, is_child=is_child)
+        assert (found["wiki/find"], found["wiki/late"], found["slack/send"]) == ("deny", "deny", "allow")
+
+
+def test_a_tool_that_an_agents_file_denies_stays_denied_behind_the_gateway(tmp_path: Path) -> None:
+    lead(tmp_path, 'disallowedTools: mcp__wiki__find, "*end*", Bash')
+    found = effects(view(tmp_path, "claude-code", "{}", relays=True), "lead", is_child=False)
+    assert (found["wiki/find"], found["wiki/late"], found["Bash"], found["Read"]) == ("deny", "allow", "deny", "allow")
+
+
+@pytest.mark.parametrize(
+    ("tools", "effect"),
+    [
+        ("Read", "deny"),
+        ("Read, mcp__slack__send", "deny"),
+        ("Read, mcp__extgate", "allow"),
+        ("Read, mcp__extgate__wiki__find", "allow"),
+    ],
+)
+def test_a_list_that_names_the_gateway_leaves_its_tools_to_the_runtime(tmp_path: Path, tools: str, effect: str) -> None:
+    lead(tmp_path, f"tools: {tools}")
+    made = view(tmp_path, "claude-code", "{}", relays=True)
+    assert effects(made, "lead")["wiki/find"] == effect
+    assert effects(made, "lead")["Bash"] == "deny"
+    lead(tmp_path, f"tools: {tools}\ndisallowedTools: mcp__wiki")
+    assert effects(view(tmp_path, "claude-code", "{}", relays=True), "lead")["wiki/find"] == "deny"
+
+
+def test_what_opencode_does_by_itself_says_nothing_of_what_the_gateway_has(tmp_path: Path) -> None:
+    file = tmp_path / "opencode.json"
+    file.write_text(json.dumps({"permission": {"slack_send": "deny"}}))
+    found = effects(view(tmp_path, "opencode", "{}", relays=True), "build", is_child=False)
+    assert (found["slack/send"], found["slack/question"], found["wiki/late"]) == ("deny", "allow", "allow")
+    assert found["plan_exit"] == "deny"
+    file.write_text(json.dumps({"permission": {"*": "deny"}}))
+    assert effects(view(tmp_path, "opencode", "{}", relays=True), "build")["wiki/find"] == "deny"
+    file.write_text(json.dumps({"permission": {"*": "deny", "extgate_*": "allow"}}))
+    assert effects(view(tmp_path, "opencode", "{}", relays=True), "build")["wiki/find"] == "allow"
+    file.write_text(json.dumps({"permission": {"wiki_*": "deny", "extgate_*": "allow"}}))
+    assert effects(view(tmp_path, "opencode", "{}", relays=True), "build")["wiki/find"] == "deny"
 
 
 # ---------------------------------------------------------------------------------------------- stamps

@@ -15,6 +15,7 @@ from extgate.dialects.native import (
     AGENT,
     MCP,
     MCP_TOOL,
+    NOT_IN_CHILDREN,
     SKILL,
     TOOL,
     NativeNotes,
@@ -54,7 +55,7 @@ class AgentLists:
             self._only(header, listed)
         if self.is_sub:
             for name in _NEVER_IN_SUBAGENTS:
-                self.rules.add("deny", TOOL, Place("never in sub-agents"), [test(name)], text=name)
+                self.rules.add("deny", TOOL, Place(NOT_IN_CHILDREN[0]), [test(name)], text=name)
 
     def _words(self, header: Node, key: str) -> list[tuple[Node, str]]:
         """A list, or one text with commas outside parentheses."""

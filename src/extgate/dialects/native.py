@@ -16,6 +16,10 @@ from extgate.errors import DialectError
 
 MAIN = "main"
 """A runtime's main agent."""
+DEFAULT = "default"
+BUILT_IN = "built-in agent"
+NOT_IN_CHILDREN = ("never in sub-agents", "sub-agents have none")
+"""Texts of rules that no file has: what a runtime does by itself, for a built-in agent, and for every sub-agent."""
 
 TOOL = frozenset({"tool"})
 SKILL = frozenset({"skill"})
@@ -96,6 +100,11 @@ def exact(name: str, *facets: Facet) -> Test:
 def entry(node: Node | None, text: str, *tests: Test) -> Entry:
     """One admitting entry of an allow-list."""
     return Entry(text=text, tests=tests, file=node.file if node else None, line=node.line if node else None)
+
+
+def is_of_runtime(rule: Rule) -> bool:
+    """Whether it is what the runtime does by itself, and nobody wrote it."""
+    return rule.file is None and (rule.text in (DEFAULT, *NOT_IN_CHILDREN) or rule.text.startswith(f"{BUILT_IN} "))
 
 
 def scope_of(document: Document, default: str = "project") -> str:

@@ -16,8 +16,11 @@ from extgate.dialects.commands import literal
 from extgate.dialects.document import Document, frontmatter
 from extgate.dialects.native import (
     AGENT,
+    BUILT_IN,
+    DEFAULT,
     MAIN,
     MCP,
+    NOT_IN_CHILDREN,
     TOOL,
     NativeNotes,
     Place,
@@ -138,7 +141,7 @@ class _Reader:
         own = [node for found, node in _agents(self.documents, in_doubt=self.as_run) if found == name]
         if not own and name not in _BUILTIN_AGENTS:
             raise no_agent(NAME, agent, self.documents)
-        rows = [*self._written(_DEFAULTS, "default"), *self._written(_OWN.get(name, {}), f"built-in agent {name}")]
+        rows = [*self._written(_DEFAULTS, DEFAULT), *self._written(_OWN.get(name, {}), f"{BUILT_IN} {name}")]
         rows += self._blocks(self.config, "permission")
         blocks = [
             self.notes.unknown_keys(node, _AGENT_KEYS, f"agent.{name}") for node in own if node and node.kind == "map"
@@ -251,8 +254,8 @@ class _Reader:
         for key, kinds in (("todowrite", TOOL), ("task", TOOL | AGENT)):
             if not any(row.key == key for row in rows):
                 way = [] if key == "task" else [[test(key)]]
-                self.rules.add("deny", kinds - TOOL or kinds, Place("sub-agents have none"), *way, text=key)
-                self.rules.add("deny", TOOL, Place("sub-agents have none"), [test(key)], text=key)
+                self.rules.add("deny", kinds - TOOL or kinds, Place(NOT_IN_CHILDREN[1]), *way, text=key)
+                self.rules.add("deny", TOOL, Place(NOT_IN_CHILDREN[1]), [test(key)], text=key)
 
 
 def _mode(node: Node | None) -> str:

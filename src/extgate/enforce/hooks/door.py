@@ -38,8 +38,8 @@ class UserAsks:
 class HookDoor:
     """Judges calls. Never raises: what goes wrong is a deny.
 
-    own: the profile of an agent by its type; None for one without. mode: how sub-agents inherit. asks: the gate's
-    approver, when the runtime has a user to ask.
+    own: the profile of an agent by its type, and by whether it is a sub-agent; None for one without. mode: how an agent
+    of that type inherits. asks: the gate's approver, when the runtime has a user to ask.
     """
 
     def __init__(
@@ -48,15 +48,15 @@ class HookDoor:
         gate: Gate,
         *,
         paths: CallPaths,
-        own: Callable[[str], Profile | None] = lambda agent: None,
-        mode: Inherit = "ceiling",
+        own: Callable[[str, bool], Profile | None] = lambda agent, is_child: None,
+        mode: Callable[[str, bool], Inherit] = lambda agent, is_child: "ceiling",
         asks: UserAsks | None = None,
         owners: Owners | None = None,
     ) -> None:
         self.shape, self.gate, self._own, self._mode = shape, gate, own, mode
         self._asks, self._owners = asks, owners or Owners()
         self._targets = Targets(shape, self._owners, paths, self._gate_of)
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[tuple[str, bool], Gate] = {}
 
     def judge(self, call: Call) -> Verdict:
         """What the runtime is told. Every refusal is recorded, and every use that the gate let pass."""
@@ -79,23 +79,35 @@ class HookDoor:
 
     # ------------------------------------------------------------------------------------------ inside
 
-    def _gate_of(self, agent: str) -> Gate:
+    def _gate_of(self, agent: str, is_child: bool = True) -> Gate:
         """The gate of an agent of that type; one without a profile of its own is under the session's."""
         if not agent:
             return self.gate
-        if agent not in self._gates:
-            self._gates[agent] = self.gate.child(self._own(agent), agent=f"{self.gate.agent}/{agent}", mode=self._mode)
-        return self._gates[agent]
+        key = (agent, is_child)
+        if key not in self._gates:
+            own, mode = self._own(agent, is_child), self._mode(agent, is_child)
+            self._gates[key] = self.gate.child(own, agent=f"{self.gate.agent}/{agent}", mode=mode)
+        return self._gates[key]
 
     def _refusal(self, call: Call) -> str:
-        gate = self._gate_of(call.agent)
+        gate = self._gate_of(call.agent, call.is_child)
         items = self._owners.of(gate.inventory, call)
         if not items and self._owners.is_relayed(gate.inventory, call):
-            is_same = gate is self.gate or gate.own_profile is None
-            return "" if is_same else gate.refuse(call.tool, CALLABLE, why="is not known to its agent").message
+            if not _says_of_servers(gate.own_profile):
+                return ""
+            return gate.refuse(call.tool, CALLABLE, why="is not known to its agent").message
         if not items:
             return gate.refuse_unknown(call.tool, args=call.args, session=call.session).message
         for ext in items:
             if not (answer := gate.use(ext, call.args, session=call.session)):
                 return answer.message
         return self._targets.refusal(gate, items, call)
+
+
+def _says_of_servers(profile: Profile | None) -> bool:
+    """Whether a sub-agent's own profile could refuse what is of some server: the gateway knows the session's alone."""
+    if profile is None:
+        return False
+    takes = any(policy.default in ("ask", "deny") for policy in profile.policies)
+    rules = (rule for policy in profile.policies for rule in policy.rules if rule.effect != "allow")
+    return takes or not profile.layers or any(kind.startswith("mcp_") for rule in rules for kind in rule.kinds)

@@ -12,11 +12,13 @@ from extgate.enforce.hooks.call import Args, Call, Shape
 from extgate.enforce.hooks.owners import Owners
 from extgate.enforce.hooks.paths import CallPaths
 
+GateOf = Callable[[str, bool], Gate]
+
 
 class Targets:
-    """Judges targets. gate_of: the gate of an agent of that type."""
+    """Judges targets. gate_of: the gate of an agent of that type, as a sub-agent or as the session's own."""
 
-    def __init__(self, shape: Shape, owners: Owners, paths: CallPaths, gate_of: Callable[[str], Gate]) -> None:
+    def __init__(self, shape: Shape, owners: Owners, paths: CallPaths, gate_of: GateOf) -> None:
         self._shape, self._owners, self._paths, self._gate_of = shape, owners, paths, gate_of
 
     def refusal(self, gate: Gate, items: Iterable[Extension], call: Call) -> str:
@@ -39,7 +41,7 @@ class Targets:
         return gate.use_named(name.removeprefix("/"), kinds=("skill",), action="expand", session=call.session)
 
     def _spawn(self, gate: Gate, agent: str, call: Call) -> Answer:
-        ext, child = Extension(kind="subagent", name=agent, source=self._shape.runtime), self._gate_of(agent)
+        ext, child = Extension(kind="subagent", name=agent, source=self._shape.runtime), self._gate_of(agent, True)
         if not agent:
             return gate.refuse_unknown(agent, "subagent", session=call.session)
         if not child.availability.is_available:
@@ -49,7 +51,8 @@ class Targets:
                 ext, "'{name}' has rules of its own, and its calls cannot be told from others here."
             )
         # The runtime tells an agent's type, not who started it: no type may have what its starter is denied.
-        if call.agent and any(_beyond(child, gate)):
+        # What no sub-agent has in this runtime is no such denial, so its starter is compared as the session's own.
+        if call.agent and any(_beyond(child, self._gate_of(call.agent, False))):
             return gate.refuse_item(ext, "'{name}' may use what this agent may not, so it cannot be started here.")
         return gate.use(ext, action="spawn", session=call.session)
 

@@ -118,7 +118,7 @@ def test_a_server_named_like_the_gateway_is_not_the_gateway(tmp_path: Path) -> N
 
 def test_a_narrower_sub_agent_gets_nothing_of_the_gateway_that_cannot_be_judged(tmp_path: Path) -> None:
     own = profile("mcp: {disabled: [slack]}", id_="worker")
-    made = relayed(tmp_path, "{}", own=lambda name: own if name == "worker" else None)
+    made = relayed(tmp_path, "{}", own=lambda name, is_child: own if name == "worker" else None)
     child = {"agent": "worker", "is_child": True}
     assert made.says("mcp__extgate__slack__late", server="extgate", **child) != "pass"
     assert made.says("mcp__extgate__slack__find", server="extgate", **child) != "pass"
@@ -130,7 +130,7 @@ def test_a_narrower_sub_agent_gets_nothing_of_the_gateway_that_cannot_be_judged(
 
 def test_a_sub_agent_never_has_what_the_session_is_denied(tmp_path: Path) -> None:
     wide = profile("{}", id_="worker")
-    made = Made(tmp_path, "tools: {disabled: [Bash]}", own=lambda name: wide if name == "worker" else None)
+    made = Made(tmp_path, "tools: {disabled: [Bash]}", own=lambda name, is_child: wide if name == "worker" else None)
     for agent in ("worker", "general-purpose"):
         assert "disabled" in made.says("Bash", {"command": "ls"}, agent=agent, is_child=True)
         assert made.says("Read", {"file_path": "x"}, agent=agent, is_child=True) == "pass"
@@ -138,7 +138,7 @@ def test_a_sub_agent_never_has_what_the_session_is_denied(tmp_path: Path) -> Non
 
 def test_a_sub_agents_own_profile_holds_for_it_alone(tmp_path: Path) -> None:
     own = profile("tools: {disabled: [Bash]}", id_="worker")
-    made = Made(tmp_path, "{}", own=lambda name: own if name == "worker" else None)
+    made = Made(tmp_path, "{}", own=lambda name, is_child: own if name == "worker" else None)
     assert "disabled" in made.says("Bash", agent="worker", is_child=True)
     assert made.says("Bash", agent="other", is_child=True) == "pass"
     assert made.says("Bash") == "pass"
@@ -146,7 +146,7 @@ def test_a_sub_agents_own_profile_holds_for_it_alone(tmp_path: Path) -> None:
 
 def test_a_narrow_agent_does_not_start_a_wider_one(tmp_path: Path) -> None:
     own = profile("tools: {disabled: [Bash]}", id_="lead")
-    made = Made(tmp_path, "{}", own=lambda name: own if name == "lead" else None)
+    made = Made(tmp_path, "{}", own=lambda name, is_child: own if name == "lead" else None)
     assert made.says("Agent", {"subagent_type": "general-purpose"}) == "pass"
     assert "may use what this agent may not" in made.says("Agent", {"subagent_type": "worker"}, agent="lead")
     assert "may use what this agent may not" in made.says("Agent", {}, agent="lead", is_child=True)
@@ -154,13 +154,13 @@ def test_a_narrow_agent_does_not_start_a_wider_one(tmp_path: Path) -> None:
 
 
 def test_an_agent_with_an_unreadable_profile_is_not_started(tmp_path: Path) -> None:
-    made = Made(tmp_path, "{}", own=lambda name: Profile(id=name) if name == "broken" else None)
+    made = Made(tmp_path, "{}", own=lambda name, is_child: Profile(id=name) if name == "broken" else None)
     assert made.says("Bash", agent="broken", is_child=True) != "pass"
 
 
 def test_agents_whose_calls_cannot_be_told_apart_have_no_rules_of_their_own(tmp_path: Path) -> None:
     own = profile("tools: {disabled: [Read]}", id_="worker")
-    made = Made(tmp_path, "{}", shape=gemini.SHAPE, own=lambda name: own if name == "worker" else None)
+    made = Made(tmp_path, "{}", shape=gemini.SHAPE, own=lambda name, is_child: own if name == "worker" else None)
     assert "rules of its own" in made.says("invoke_agent", {"agent_name": "worker"})
     assert made.says("invoke_agent", {"agent_name": "other"}) == "pass"
 
@@ -300,7 +300,7 @@ def test_a_record_that_cannot_be_written_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["collaborationspawn_agent", "multi_agent_v1spawn_agent"])
 def test_codex_starts_no_agent_that_may_do_more_than_its_starter(tmp_path: Path, name: str) -> None:
     own = profile("tools: {disabled: [Bash]}", id_="lead")
-    made = Made(tmp_path, "{}", shape=codex.SHAPE, own=lambda kind: own if kind == "lead" else None)
+    made = Made(tmp_path, "{}", shape=codex.SHAPE, own=lambda name, is_child: own if name == "lead" else None)
     payload = {"tool_name": name, "tool_input": {"message": "go"}, "agent_type": "lead", "agent_id": "1"}
     assert made.door.judge(codex.read(payload)).effect == "deny"
     assert made.door.judge(codex.read({**payload, "agent_type": None, "agent_id": None})).effect == "pass"
