@@ -35,7 +35,7 @@ MAX_KEY = 16 * 1024
 def read_wire(homes: Homes, environ: Mapping[str, str] = os.environ) -> WireSettings:
     """What `extgate.yaml` says. Raises DialectError at the line of what has no meaning."""
     node = homes.node.get(KEY) if homes.node is not None else None
-    made = WireSettings(clients=_clients())
+    made = WireSettings(clients=_clients(), usual=homes.runtime)
     return made if node is None else _read(node, made, homes.root, environ)
 
 

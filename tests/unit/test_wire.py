@@ -435,6 +435,22 @@ def test_a_profile_has_a_wire_of_its_own(tmp_path: Path) -> None:
     run(go())
 
 
+def test_a_workspace_of_hermes_knows_it_by_the_library_that_it_uses(tmp_path: Path) -> None:
+    sent = {"user_agent": "OpenAI/Python 3.57.0"}
+    rows = [tool("terminal"), tool("mcp__x__y")]
+
+    async def offered(root: Path, config: str, profile: str = "tools: {disabled: [read_file]}") -> list[str]:
+        async with served(root, config, a=f"mcp: {{allowed: [github]}}\n{profile}") as here:
+            await here.ask(data=body(tools=rows), **sent)
+            return [row["name"] for row in here.model.sent.get("tools", ())]
+
+    for name in ("hermes", "codex", "other"):
+        (tmp_path / name).mkdir()
+    assert asyncio.run(offered(tmp_path / "hermes", "runtime: hermes\n")) == ["terminal"]
+    assert asyncio.run(offered(tmp_path / "codex", "runtime: codex\n")) == []
+    assert asyncio.run(offered(tmp_path / "other", "runtime: hermes\n", "wire: {client: generic}")) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

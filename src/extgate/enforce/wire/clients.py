@@ -106,7 +106,8 @@ _METAS: Mapping[str, Reader] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One agent program. agents: how its `User-Agent` begins. mark: what the names of its MCP tools begin with; empty
+    """One agent program. agents: how its `User-Agent` begins; library: how it does where it is that of a library, which
+    others use as well. mark: what the names of its MCP tools begin with; empty
     when they have no mark. metas: its tools that run or open others, by name. server_tools: such that it adds to the
     tools of each server, by the name beside them. hosted: by a provider's tool, the program's own tool that asks for
     it. builtins: its own tools by name, which the rim fills in.
@@ -114,6 +115,7 @@ class Client:
 
     name: str
     agents: tuple[str, ...] = ()
+    library: tuple[str, ...] = ()
     mark: str = ""
     metas: Mapping[str, Reader] = field(default_factory=lambda: _METAS)
     server_tools: Mapping[str, Reader] = field(default_factory=dict)
@@ -144,17 +146,21 @@ CLIENTS: Mapping[str, Client] = {
             hosted={"google_search": "google_web_search", "url_context": "web_fetch"},
         ),
         Client(
-            name="hermes", agents=("hermes", "HermesAgent"), mark=MCP_MARKS["hermes"], metas=_HERMES_METAS,
-            server_tools=_HERMES_SERVER_TOOLS,
+            name="hermes", agents=("hermes", "HermesAgent"), library=("OpenAI/Python", "AsyncOpenAI/Python"),
+            mark=MCP_MARKS["hermes"], metas=_HERMES_METAS, server_tools=_HERMES_SERVER_TOOLS,
         ),
     )
 }  # fmt: skip
 """Programs by name."""
 
 
-def client_of(clients: Mapping[str, Client], *, said: str = "", agent: str = "") -> Client:
-    """The program of a request. said: what a setting or `x-extgate-client` names; agent: its `User-Agent`."""
+def client_of(clients: Mapping[str, Client], *, said: str = "", agent: str = "", usual: str = "") -> Client:
+    """The program of a request. said: what a setting or `x-extgate-client` names; agent: its `User-Agent`; usual: the
+    program that a library's `User-Agent` stands for, where it uses that one."""
     if said:
         return clients.get(said, clients["generic"])
     known = (c for c in clients.values() if any(agent.startswith(start) for start in c.agents))
-    return next(known, clients["generic"])
+    if (found := next(known, None)) is not None:
+        return found
+    own = clients.get(usual, clients["generic"])
+    return own if any(agent.startswith(start) for start in own.library) else clients["generic"]

@@ -47,11 +47,13 @@ class Upstream:
 class WireSettings:
     """One agent's wire. client: the program that it is, if that is said; clients: the programs with their own tools.
 
+    usual: the program of a request that tells only which library it uses; empty: nobody knows.
     gateway: what the client calls extgate's MCP gateway; empty: it is not known to have it.
     """
 
     options: Options = field(default_factory=Options)
     client: str = ""
+    usual: str = ""
     clients: Mapping[str, Client] = field(default_factory=lambda: CLIENTS)
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     gateway: str = ""
@@ -180,7 +182,8 @@ class Wire:
     def _relay(self, job: _Job, request: Request, agent: str, route: Route) -> None:
         settings = self._settings_of(agent)
         said = settings.client or job.headers.get("x-extgate-client", "")
-        client = client_of(settings.clients, said=said, agent=job.headers.get("user-agent", ""))
+        sent = job.headers.get("user-agent", "")
+        client = client_of(settings.clients, said=said, agent=sent, usual=settings.usual)
         judge = self._judge(agent, client, settings.gateway)
         turn = Turn(judge)
         body = bytes(request.body)

@@ -102,6 +102,19 @@ def test_a_program_is_told_by_what_is_said_and_else_by_its_user_agent() -> None:
     assert client_of(CLIENTS, said="nobody").name == "generic"
 
 
+def test_a_librarys_agent_is_the_program_that_is_usual_here_and_no_other() -> None:
+    library = "OpenAI/Python 3.57.0"
+    assert client_of(CLIENTS, agent=library).name == "generic"
+    assert client_of(CLIENTS, agent=library, usual="hermes").name == "hermes"
+    assert client_of(CLIENTS, agent=f"Async{library}", usual="hermes").name == "hermes"
+    assert client_of(CLIENTS, agent="curl/8", usual="hermes").name == "generic"
+    assert client_of(CLIENTS, usual="hermes").name == "generic"
+    for other in ("claude-code", "codex", "openprogram", ""):
+        assert client_of(CLIENTS, agent=library, usual=other).name == "generic"
+    assert client_of(CLIENTS, agent="claude-cli/2", usual="hermes").name == "claude-code"
+    assert client_of(CLIENTS, said="codex", agent=library, usual="hermes").name == "codex"
+
+
 def test_resources_are_judged_by_server_and_uri() -> None:
     from extgate.enforce.wire.clients import Target
 
