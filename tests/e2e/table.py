@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 3
     if options.write:
         record.save(KEPT)
-        PAGE.write_text(said)
+        PAGE.write_text(page(load(KEPT)))  # as it is kept, whose keys are sorted
         print(f"written: {PAGE}, {KEPT}")
     found = counts(rows)
     return 3 if found.get("after leaked") or found.get("after broken") or found.get("native broken") else 0
