@@ -112,11 +112,11 @@ async def _served(
         front.serve(gateway)
         gateway.on_settings = lambda settings: None  # who may call is this program alone, whatever files say
         assert front.front is not None
-        front.front.wire = open_wire(gateway, lambda: not token, lambda found: _changed(job, found, environ))
+        front.front.wire = open_wire(gateway, lambda: not token, lambda found: changed(job, found, environ))
         yield front.url, token
 
 
-def _changed(job: Job, found: WireSettings, environ: Mapping[str, str]) -> WireSettings:
+def changed(job: Job, found: WireSettings, environ: Mapping[str, str]) -> WireSettings:
     """The wire's settings for this program: which it is, how it calls the gateway, where providers were before."""
     before = {name: Upstream(url=environ[key]) for name, key in BASES.items() if environ.get(key)}
     client = found.client or CLIENTS.get(job.runtime, job.runtime)

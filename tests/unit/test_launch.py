@@ -13,8 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from extgate.cli.main import cli
+from extgate.enforce.wire.clients import client_of
+from extgate.enforce.wire.front import WireSettings
 from extgate.errors import WorkspaceError
 from extgate.launch import HELD, STARTS, Place, Start
+from extgate.launch_run import Job, changed
 from tests.unit.gateway_world import World
 
 WIRE, MCP = "http://127.0.0.1:1/agents/a/wire", "http://127.0.0.1:1/agents/a/mcp"
@@ -135,6 +138,19 @@ def test_hermes_has_a_home_that_is_the_users_but_for_its_config(tmp_path: Path) 
     assert found["z"] == 1
     assert (new / "skills").resolve() == home / "skills"
     assert "http://x" in (home / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("runtime", "client"), [("hermes", "hermes"), ("gemini", "gemini-cli"), ("claude-code", "claude-code")]
+)
+def test_the_wire_knows_the_program_that_was_started_whatever_it_says(
+    tmp_path: Path, runtime: str, client: str
+) -> None:
+    job = Job(runtime=runtime, agent="a", root=tmp_path, project=tmp_path)
+    made = changed(job, WireSettings(), {})
+    assert (made.client, made.gateway) == (client, "extgate")
+    assert client_of(made.clients, said=made.client, agent="OpenAI/Python 3.57.0").name == client
+    assert changed(job, WireSettings(client="generic"), {}).client == "generic"
 
 
 PROGRAM = """
