@@ -27,7 +27,7 @@ from extgate.enforce.hooks.reading import PayloadError, parse
 from extgate.enforce.hooks.registry import HOOKS
 from extgate.enforce.sinks import JsonLines
 from extgate.errors import UNFORESEEN, ExtgateError, WorkspaceError
-from extgate.gateway_settings import options_of, read_gateway
+from extgate.gateway.settings import options_of, read_gateway
 from extgate.homes import user_cache_dir
 from extgate.policy_places import closed_places, policy_files, skill_roots
 from extgate.runtime_places import installation, own_files

@@ -24,12 +24,12 @@ from extgate.applied.trees import edit
 from extgate.applied.work import Wish, ground_of
 from extgate.enforce.wire.front import Upstream, WireSettings
 from extgate.errors import WorkspaceError
-from extgate.gateway import open_gateway
-from extgate.gateway_callers import CallerSettings
-from extgate.gateway_http import open_front
-from extgate.gateway_settings import read_gateway
+from extgate.gateway.address import open_front
+from extgate.gateway.callers import CallerSettings
+from extgate.gateway.running import open_gateway
+from extgate.gateway.settings import read_gateway
+from extgate.gateway.wire import open_wire, read_wire
 from extgate.launch import CLIENTS, NO_PROOF, PROGRAMS, STARTS, Place
-from extgate.wire_settings import open_wire, read_wire
 from extgate.workspace import Workspace
 
 HOST = "127.0.0.1"

@@ -20,7 +20,7 @@ from extgate.enforce.mcp.options import Limits, Options
 from extgate.enforce.wire.clients import CALLABLE
 from extgate.enforce.wire.front import Upstream, Wire, WireSettings
 from tests.doors.driver import Called, Hits
-from tests.unit.test_gateway_http import Answer
+from tests.unit.gateway.test_address import Answer
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.fuzz_gateway import EXTGATE, exchange, until_ready
 from tests.e2e.test_conformance import free_port
 
-SERVER = str(Path(__file__).parents[1] / "unit" / "gateway_server.py")
+SERVER = str(Path(__file__).parents[1] / "unit" / "gateway" / "server.py")
 CONNECTIONS = 10_000
 SPARE = 300
 """Files that a process needs besides its connections."""

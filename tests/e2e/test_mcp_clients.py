@@ -28,7 +28,7 @@ PROFILES = {
     "none": "mcp: {allowed: ['elsewhere']}",
 }
 EXTGATE = [sys.executable, "-m", "extgate.cli.main"]
-SERVER = str(Path(__file__).parents[1] / "unit" / "gateway_server.py")
+SERVER = str(Path(__file__).parents[1] / "unit" / "gateway" / "server.py")
 SAFE = ("echo", "add", "big", "garbage")
 """Tools that answer at once whatever they are given."""
 

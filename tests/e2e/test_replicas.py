@@ -19,8 +19,8 @@ from tests.e2e.round_robin import RoundRobin, round_robin
 from tests.e2e.test_conformance import _await, free_port
 from tests.e2e.test_mcp_clients import CLIENTS, EXTGATE, SERVER
 from tests.unit.discover.http_servers import sdk_app, served
-from tests.unit.redis_process import RedisProcess, needs_redis
-from tests.unit.test_gateway_http import HEADERS, HELLO, META, Web
+from tests.unit.gateway.redis_process import RedisProcess, needs_redis
+from tests.unit.gateway.test_address import HEADERS, HELLO, META, Web
 
 pytestmark = [needs_redis, pytest.mark.e2e, pytest.mark.timeout(600)]
 CONFIG = """audit: audit.jsonl

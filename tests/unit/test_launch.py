@@ -18,7 +18,7 @@ from extgate.enforce.wire.front import WireSettings
 from extgate.errors import WorkspaceError
 from extgate.launch import HELD, STARTS, Place, Start
 from extgate.launch_run import Job, changed
-from tests.unit.gateway_world import World
+from tests.unit.gateway.world import World
 
 WIRE, MCP = "http://127.0.0.1:1/agents/a/wire", "http://127.0.0.1:1/agents/a/mcp"
 

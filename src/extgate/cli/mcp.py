@@ -35,7 +35,7 @@ def command(agent: str, root: str | None, trust: bool) -> None:
 
 async def _serve(root: Path, agent: str, trust: bool) -> None:
     from extgate.enforce.mcp.front_stdio import open_stdio_front
-    from extgate.gateway import open_gateway
+    from extgate.gateway.running import open_gateway
     from extgate.workspace import Workspace
 
     Workspace.open(root).agent(agent)  # an unknown one is told before anything starts

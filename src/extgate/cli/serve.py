@@ -59,10 +59,10 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
-    from extgate.gateway import open_gateway
-    from extgate.gateway_http import open_front, why_not_here
-    from extgate.gateway_replicas import open_replicas
-    from extgate.gateway_settings import read_gateway
+    from extgate.gateway.address import open_front, why_not_here
+    from extgate.gateway.replicas import open_replicas
+    from extgate.gateway.running import open_gateway
+    from extgate.gateway.settings import read_gateway
     from extgate.workspace import Workspace
 
     settings = read_gateway(Workspace.open(root).homes)

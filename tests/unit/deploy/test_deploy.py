@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from extgate.cli.serve import command
-from extgate.gateway_settings import read_gateway
+from extgate.gateway.settings import read_gateway
 from extgate.homes import find_homes
 from extgate.workspace import Workspace
 from tests.helm_template import Chart

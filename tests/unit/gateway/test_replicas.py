@@ -16,16 +16,16 @@ import pytest
 
 from extgate.enforce.mcp.quotas import Quotas
 from extgate.errors import DialectError
-from extgate.gateway import Gateway
-from extgate.gateway_http import Address, open_front
-from extgate.gateway_replicas import Replicas
-from extgate.gateway_settings import read_gateway
-from extgate.gateway_shared import SharedSettings
+from extgate.gateway.address import Address, open_front
+from extgate.gateway.replicas import Replicas
+from extgate.gateway.running import Gateway
+from extgate.gateway.settings import read_gateway
+from extgate.gateway.shared import SharedSettings
 from extgate.homes import find_homes
-from tests.unit.gateway_world import World, run
-from tests.unit.redis_process import Common, Member
-from tests.unit.test_gateway_callers import OTHER, TOKEN, bearer, keep, with_files
-from tests.unit.test_gateway_http import HEADERS, HELLO, META, Web
+from tests.unit.gateway.redis_process import Common, Member
+from tests.unit.gateway.test_address import HEADERS, HELLO, META, Web
+from tests.unit.gateway.test_callers import OTHER, TOKEN, bearer, keep, with_files
+from tests.unit.gateway.world import World, run
 
 SETTINGS = SharedSettings(url="redis://nowhere")
 MODERN = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": "habits__echo"}
@@ -180,7 +180,7 @@ def test_an_edit_on_one_is_obeyed_by_the_other_before_its_own_files_have_it(tmp_
 
 def test_a_policy_has_one_mark_in_every_process_and_place(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from extgate.gateway_replicas import written; "
+        "import sys; from pathlib import Path; from extgate.gateway.replicas import written; "
         "from extgate.workspace import Workspace; root = sys.argv[1]; "
         "print([written(a.profile.policies).replace(root, '') for a in Workspace.open(Path(root)).agents])"
     )

@@ -19,8 +19,8 @@ from extgate.enforce.wire.front import Upstream, Wire, WireSettings
 from extgate.enforce.wire.provider import Options
 from extgate.enforce.wire.providers import PROVIDERS
 from extgate.errors import DialectError, DocumentError
-from extgate.gateway import Gateway
-from extgate.gateway_reading import error, mapping, text, texts
+from extgate.gateway.reading import error, mapping, text, texts
+from extgate.gateway.running import Gateway
 from extgate.homes import Homes
 from extgate.host import Host
 from extgate.workspace import Agent, Workspace

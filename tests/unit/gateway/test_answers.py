@@ -6,8 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from tests.unit.gateway_world import Client, World, run, text_of
-from tests.unit.test_gateway_http import HEADERS, served
+from tests.unit.gateway.test_address import HEADERS, served
+from tests.unit.gateway.world import Client, World, run, text_of
 
 
 def test_a_request_whose_id_is_the_empty_text_is_answered(tmp_path: Path) -> None:

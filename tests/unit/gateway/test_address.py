@@ -15,10 +15,10 @@ import pytest
 from extgate.enforce.mcp.http_client import Events, Origin
 from extgate.enforce.mcp.options import Limits
 from extgate.errors import WorkspaceError
-from extgate.gateway_callers import CallerSettings, read_tokens
-from extgate.gateway_http import Address, open_front
-from extgate.gateway_settings import GatewaySettings
-from tests.unit.gateway_world import World, run
+from extgate.gateway.address import Address, open_front
+from extgate.gateway.callers import CallerSettings, read_tokens
+from extgate.gateway.settings import GatewaySettings
+from tests.unit.gateway.world import World, run
 
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t"}}

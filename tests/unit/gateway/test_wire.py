@@ -16,13 +16,13 @@ from extgate.enforce.mcp.http_client import Origin
 from extgate.enforce.mcp.http_server import Request, listen
 from extgate.enforce.mcp.options import Limits
 from extgate.errors import DialectError
-from extgate.gateway_http import Address, open_front
-from extgate.gateway_settings import read_gateway
+from extgate.gateway.address import Address, open_front
+from extgate.gateway.settings import read_gateway
+from extgate.gateway.wire import read_wire
 from extgate.homes import find_homes
-from extgate.wire_settings import read_wire
 from tests.unit.enforce.wire.world import Json, body, call, event, message, streamed, tool
-from tests.unit.gateway_world import World, run
-from tests.unit.test_gateway_http import Answer
+from tests.unit.gateway.test_address import Answer
+from tests.unit.gateway.world import World, run
 
 DENIED = "tools: {disabled: [Bash]}"
 TOOLS = [tool("Read"), tool("Bash")]

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from extgate.errors import DialectError, ExtgateError
-from extgate.gateway import Gateway
-from extgate.gateway_http import Address, open_front
-from extgate.gateway_settings import read_gateway
+from extgate.gateway.address import Address, open_front
+from extgate.gateway.running import Gateway
+from extgate.gateway.settings import read_gateway
 from extgate.homes import find_homes
 from tests.unit.discover.http_servers import sdk_app, served
-from tests.unit.gateway_world import World, run
-from tests.unit.test_gateway_http import HEADERS, HELLO, META, Web
+from tests.unit.gateway.test_address import HEADERS, HELLO, META, Web
+from tests.unit.gateway.world import World, run
 
-ISSUER = str(Path(__file__).parents[1] / "oidc_server.py")
+ISSUER = str(Path(__file__).parents[2] / "oidc_server.py")
 TOKEN, OTHER, OPERATOR = "t" * 32, "u" * 32, "o" * 32
 HERE = "https://gate.example"
 

@@ -15,11 +15,11 @@ from extgate.enforce.callers.callers import Callers
 from extgate.enforce.mcp.front_http import LOOPBACK, Front
 from extgate.enforce.mcp.http_server import Listening, Request, listen
 from extgate.errors import WorkspaceError
-from extgate.gateway import TICK_S, Gateway
-from extgate.gateway_callers import open_callers, open_operators
-from extgate.gateway_settings import GatewaySettings
-from extgate.gateway_state import metrics_page, state_page
-from extgate.wire_settings import open_wire
+from extgate.gateway.callers import open_callers, open_operators
+from extgate.gateway.running import TICK_S, Gateway
+from extgate.gateway.settings import GatewaySettings
+from extgate.gateway.state import metrics_page, state_page
+from extgate.gateway.wire import open_wire
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 IDLE_S = 120.0

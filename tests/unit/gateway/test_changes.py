@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from extgate.gateway import Gateway
-from extgate.gateway_http import open_front
-from extgate.gateway_settings import GatewaySettings
-from tests.unit.gateway_world import World, run, text_of
-from tests.unit.test_gateway_http import Answer, Web
+from extgate.gateway.address import open_front
+from extgate.gateway.running import Gateway
+from extgate.gateway.settings import GatewaySettings
+from tests.unit.gateway.test_address import Answer, Web
+from tests.unit.gateway.world import World, run, text_of
 
 DENY_ECHO = "mcp: {disabled: ['habits/echo']}"
 ECHO = {"name": "habits__echo", "arguments": {}}

@@ -27,7 +27,7 @@ from extgate.enforce.mcp.pipe import Target
 from extgate.enforce.mcp.record import Record
 from extgate.enforce.mcp.upstream import Upstream
 from extgate.errors import DialectError
-from extgate.gateway_settings import GatewaySettings, options_of, read_gateway
+from extgate.gateway.settings import GatewaySettings, options_of, read_gateway
 from extgate.host import PINGS, Host, Wishes, open_host
 from extgate.settings import read_settings
 from extgate.workspace import Workspace

@@ -15,12 +15,12 @@ from extgate.enforce.mcp.http_client import Events
 from extgate.enforce.mcp.link import Answered, Link, Noise
 from extgate.enforce.mcp.long import Long, Pieces, TooLongError
 from extgate.enforce.mcp.options import Limits
-from extgate.gateway_http import open_front
-from extgate.gateway_settings import GatewaySettings
+from extgate.gateway.address import open_front
+from extgate.gateway.settings import GatewaySettings
 from tests.unit.enforce.mcp.cores import World as Core
 from tests.unit.enforce.mcp.cores import offer
-from tests.unit.gateway_world import Client, World, run, text_of
-from tests.unit.test_gateway_http import HEADERS, Web, served
+from tests.unit.gateway.test_address import HEADERS, Web, served
+from tests.unit.gateway.world import Client, World, run, text_of
 
 LIMITS = "gateway: {limits: {message_bytes: 100000, answer_bytes: 50000000}}\n"
 SIZE = 3_000_000

@@ -10,9 +10,9 @@ import pytest
 
 from extgate.enforce.mcp.quotas import MemoryCounters, Taken, Want
 from extgate.errors import DialectError
-from extgate.gateway_settings import read_gateway
+from extgate.gateway.settings import read_gateway
 from extgate.homes import find_homes
-from tests.unit.gateway_world import Client, World, run, text_of
+from tests.unit.gateway.world import Client, World, run, text_of
 
 
 def limited(calls: str) -> str:

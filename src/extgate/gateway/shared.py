@@ -12,8 +12,8 @@ from extgate.dialects.node import Node
 from extgate.discover.references import NoValueError, fill
 from extgate.enforce.callers.proxies import Network, is_within
 from extgate.errors import DialectError
-from extgate.gateway_callers import network
-from extgate.gateway_reading import error, mapping, number, text, texts
+from extgate.gateway.callers import network
+from extgate.gateway.reading import error, mapping, number, text, texts
 
 KEYS = ("url", "address", "name", "peers", "stale_s", "revision")
 LOOPBACK: tuple[Network, ...] = (ipaddress.IPv4Network("127.0.0.0/8"), ipaddress.IPv6Network("::1"))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from extgate.enforce.mcp.call import LEGACY, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN
-from tests.unit.gateway_world import Client, World, run, text_of
-from tests.unit.test_gateway_http import served
+from tests.unit.gateway.test_address import served
+from tests.unit.gateway.world import Client, World, run, text_of
 
 SERVER = str(Path(__file__).with_name("version_server.py"))
 VERSIONS = (*LEGACY, *MODERN)

@@ -20,7 +20,7 @@ from extgate.enforce.callers.grants import Grant, Simple
 from extgate.enforce.callers.proxies import Network, Proxies
 from extgate.enforce.callers.tokens import Tokens, digest_of
 from extgate.errors import WorkspaceError
-from extgate.gateway_reading import error, mapping, number, path, patterns, rows, text, texts
+from extgate.gateway.reading import error, mapping, number, path, patterns, rows, text, texts
 
 if TYPE_CHECKING:
     from extgate.enforce.callers.issuers import Issuer, IssuerSettings

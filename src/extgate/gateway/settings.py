@@ -11,10 +11,10 @@ from extgate.dialects.document import Document
 from extgate.dialects.node import Node
 from extgate.enforce.mcp.options import Limits, Options
 from extgate.errors import DialectError, DocumentError
-from extgate.gateway_callers import KEYS as CALLERS
-from extgate.gateway_callers import CallerSettings, read_callers
-from extgate.gateway_limits import read_limits
-from extgate.gateway_shared import SharedSettings, read_shared
+from extgate.gateway.callers import KEYS as CALLERS
+from extgate.gateway.callers import CallerSettings, read_callers
+from extgate.gateway.limits import read_limits
+from extgate.gateway.shared import SharedSettings, read_shared
 from extgate.homes import CONFIG, Homes
 from extgate.workspace import Agent
 

@@ -12,7 +12,7 @@ from extgate import __version__
 from extgate.enforce.dispatch import Standing
 from extgate.enforce.mcp.figures import Labels, family, histograms
 from extgate.enforce.mcp.front_http import Front
-from extgate.gateway import Gateway
+from extgate.gateway.running import Gateway
 from extgate.shapes import missing_dict
 
 STATES = ("configured", "untrusted", "connected", "failed", "disabled")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from extgate.enforce.sinks import JsonLines
-from tests.unit.gateway_world import Client, World, run, text_of
-from tests.unit.test_gateway_http import Web
+from tests.unit.gateway.test_address import Web
+from tests.unit.gateway.world import Client, World, run, text_of
 
 BOUND = 60_000
 COMMAND = [sys.executable, "-m", "extgate.cli.main"]

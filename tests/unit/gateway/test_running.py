@@ -10,8 +10,8 @@ import pytest
 from extgate.enforce.mcp.upstream import Upstream
 from extgate.enforce.sinks import JsonLines
 from extgate.errors import DialectError
-from extgate.gateway import open_gateway
-from tests.unit.gateway_world import Client, World, run, text_of
+from extgate.gateway.running import open_gateway
+from tests.unit.gateway.world import Client, World, run, text_of
 
 DENY_ECHO = "mcp: {disabled: ['habits/echo']}"
 

@@ -13,13 +13,13 @@ import pytest
 from extgate.enforce.mcp.quotas import Taken, Want
 from extgate.enforce.mcp.shared import SharedError, news_of
 from extgate.errors import WorkspaceError
-from extgate.gateway_http import open_front
-from extgate.gateway_replicas import open_replicas
-from extgate.gateway_settings import read_gateway
+from extgate.gateway.address import open_front
+from extgate.gateway.replicas import open_replicas
+from extgate.gateway.settings import read_gateway
 from extgate.homes import find_homes
-from tests.unit.gateway_world import World, run
-from tests.unit.redis_process import RedisProcess, needs_redis
-from tests.unit.test_gateway_http import HELLO, Web
+from tests.unit.gateway.redis_process import RedisProcess, needs_redis
+from tests.unit.gateway.test_address import HELLO, Web
+from tests.unit.gateway.world import World, run
 
 pytestmark = needs_redis
 

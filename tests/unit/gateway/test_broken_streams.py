@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.gateway_world import Client, World, run, text_of
+from tests.unit.gateway.world import Client, World, run, text_of
 
 EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 PRIMED = EVENTS + b"id: 7\nretry: 1\ndata: \n\n"

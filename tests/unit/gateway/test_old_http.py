@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.unit.discover.http_servers import sdk_app, served
-from tests.unit.gateway_world import Client, World, run, text_of
+from tests.unit.gateway.world import Client, World, run, text_of
 
 
 def test_a_server_of_the_older_transport_is_listed_called_and_gated(tmp_path: Path) -> None:

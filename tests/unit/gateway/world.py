@@ -12,9 +12,9 @@ from typing import Any
 
 from extgate.enforce.mcp import envelope
 from extgate.enforce.mcp.call import Reply
-from extgate.gateway import Gateway, open_gateway
+from extgate.gateway.running import Gateway, open_gateway
 
-SERVER = str(Path(__file__).with_name("gateway_server.py"))
+SERVER = str(Path(__file__).with_name("server.py"))
 
 
 class World:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from extgate.enforce.mcp.figures import BOUNDS_S, Histogram, histograms
-from extgate.gateway_http import open_front
-from extgate.gateway_settings import GatewaySettings
-from extgate.gateway_state import MAX_ROWS, _bounded
-from tests.unit.gateway_world import World, run
-from tests.unit.test_gateway_http import HEADERS, HELLO, Web, raw, served
+from extgate.gateway.address import open_front
+from extgate.gateway.settings import GatewaySettings
+from extgate.gateway.state import MAX_ROWS, _bounded
+from tests.unit.gateway.test_address import HEADERS, HELLO, Web, raw, served
+from tests.unit.gateway.world import World, run
 
 
 def samples(text: str) -> dict[str, float]:

@@ -22,9 +22,9 @@ from extgate.enforce.mcp.elsewhere import Elsewhere
 from extgate.enforce.mcp.quotas import MemoryCounters
 from extgate.enforce.mcp.shared import SETTINGS, Agreement, Shared, SharedError
 from extgate.errors import WorkspaceError
-from extgate.gateway import TICK_S, Gateway
-from extgate.gateway_http import Address
-from extgate.gateway_shared import SharedSettings
+from extgate.gateway.address import Address
+from extgate.gateway.running import TICK_S, Gateway
+from extgate.gateway.shared import SharedSettings
 
 GONE = "-"
 """The mark of an agent whose file is no more."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from extgate.dialects.node import Node
 from extgate.enforce.mcp.options import Limits, Quota
-from extgate.gateway_reading import error, mapping, number, patterns, rows
+from extgate.gateway.reading import error, mapping, number, patterns, rows
 
 KEY = "gateway.limits"
 _WHOLE = {"message_bytes": "message", "answer_bytes": "answer", "page": "page"}

@@ -1,0 +1,1 @@
+"""Tests of extgate.gateway, over real servers on loopback."""
