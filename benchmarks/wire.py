@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import signal
 import statistics
 import subprocess
@@ -34,6 +35,8 @@ from peers.mcp_gateways import LITELLM, NotInstalledError, environment
 
 HERE = str(Path(__file__).resolve())
 TICKS = os.sysconf("SC_CLK_TCK")
+KEY = "sk-" + secrets.token_urlsafe(24)
+"""What clients send; LiteLLM starts only with a key that nobody could guess."""
 
 # ---------------------------------------------------------------------------------------------- what runs on the way
 
@@ -149,7 +152,8 @@ def processor_s(pid: int) -> float:
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: Path_, data: bytes) -> float:
     """Seconds to the first byte of the body; returns when the answer is over."""
     head = f"POST {path.url} HTTP/1.1\r\nhost: 127.0.0.1:{path.port}\r\ncontent-type: application/json\r\n"
-    head += f"x-api-key: sk-bench\r\nanthropic-version: 2023-06-01\r\ncontent-length: {len(data)}\r\n\r\n"
+    head += f"x-api-key: {KEY}\r\nauthorization: Bearer {KEY}\r\nanthropic-version: 2023-06-01\r\n"
+    head += f"content-length: {len(data)}\r\n\r\n"
     started = time.perf_counter()
     writer.write(head.encode() + data)
     answer = await reader.readuntil(b"\r\n\r\n")
@@ -226,9 +230,8 @@ def litellm(stack: ExitStack, folder: Path, back: int) -> Path_:
     params = {"model": "anthropic/m", "api_base": f"http://127.0.0.1:{back}", "api_key": "sk-bench"}
     (folder / "litellm.yaml").write_text(json.dumps({"model_list": [{"model_name": "m", "litellm_params": params}]}))
     where = ["--config", str(folder / "litellm.yaml"), "--host", "127.0.0.1", "--port", str(port)]
-    pid = start(
-        stack, [str(bin / "litellm"), *where], port, {"LITELLM_LOG": "CRITICAL", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    )
+    env = {"LITELLM_LOG": "CRITICAL", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY}
+    pid = start(stack, [str(bin / "litellm"), *where], port, env)
     return Path_("LiteLLM proxy", port, "/v1/messages", pid)
 
 
