@@ -14,7 +14,7 @@ export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run smoke test lint bench e2e clean
+.PHONY: help venv run smoke test explore lint bench e2e clean
 
 help: ## what can be made
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,6 +58,10 @@ smoke: venv ## the agent of examples/smoke; 35 MB more to download
 test: venv ## all tests but the end-to-end ones
 	@$(call servers,all)
 	$(BIN)/python -m pytest -n 2 -m 'not e2e'
+
+explore: venv ## the tests that make up their own examples, with new ones
+	@$(call servers,all)
+	$(BIN)/python -m pytest -n 2 -m 'hypothesis and not e2e' --hypothesis-profile=explore
 
 lint: venv ## ruff and mypy
 	$(BIN)/ruff check .

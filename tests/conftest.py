@@ -1,9 +1,15 @@
-"""Settings that all tests share."""
+"""Settings that all tests share.
+
+`make test` tries the same examples each time, so that what it says is of the change; `make explore` tries new ones.
+"""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
 # Machines are shared and noisy: how long one example takes says nothing of the code.
-settings.register_profile("extgate", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "extgate", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("explore", settings.get_profile("extgate"), derandomize=False, max_examples=1000)
 settings.load_profile("extgate")

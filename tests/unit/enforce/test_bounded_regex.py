@@ -40,6 +40,7 @@ def test_it_finds_what_re_finds(flags: str, pattern: str, text: str) -> None:
     assert Regex(flags + pattern).search(text) == expected
 
 
+@pytest.mark.filterwarnings("ignore:Possible:FutureWarning")
 @given(st.text("ab().*+?[]{}|\\^$,1", max_size=12), st.text("ab1", max_size=6))
 def test_a_pattern_is_searched_as_re_would_or_said_to_be_bad(pattern: str, text: str) -> None:
     try:

@@ -25,8 +25,7 @@ _OTHERS = frozenset(
 _PIECE = re.compile(
     rb'\{\s*"type":\s*"content_block_delta",\s*"index":\s*(\d{1,9}),\s*"delta":\s*\{\s*"type":\s*'
     rb'"(?:text_delta|thinking_delta|input_json_delta)",\s*"(?:text|thinking|partial_json)":\s*'
-    rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*\}\s*\}',
-    re.DOTALL,
+    rb'"[^"\\\n\t]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\n\t]*)*"\s*\}\s*\}',
 )
 """Most events of an answer: a piece of a block, with nothing else in it that a parser could read otherwise."""
 

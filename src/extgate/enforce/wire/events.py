@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from extgate.enforce.wire import spans
 from extgate.enforce.wire.spans import UnclearError
 
 _END = re.compile(rb"\r?\n\r?\n")
 _BARE = re.compile(rb"\r(?!\n)")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""Some parsers end a line at one of these, and no JSON may hold one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class Frames:
             raise UnclearError("an event of the answer has a line that ends in a lone carriage return")
         if self._is_first and raw.startswith(b"\xef\xbb\xbf"):
             raise UnclearError("the answer begins with a byte-order mark")
+        if _CONTROL.search(raw):
+            raise UnclearError("an event of the answer holds a control character")
+        if not raw.isascii():
+            spans.checked(raw)
         self._is_first = False
         kind, parts = b"", []
         for line in raw.split(b"\n"):
@@ -68,7 +75,7 @@ class Frames:
                 parts.append(value.removeprefix(b" "))
             elif name == b"event":
                 kind = value.removeprefix(b" ")
-        return Frame(raw, kind.decode("utf-8", "replace"), b"\n".join(parts))
+        return Frame(raw, kind.decode(), b"\n".join(parts))
 
 
 def frame(kind: str, data: bytes) -> bytes:

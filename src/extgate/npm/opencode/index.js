@@ -30,7 +30,9 @@ function ask(command, question, timeout_ms) {
     child.stdout.setEncoding("utf8")
     child.stdout.on("data", (part) => {
       answer += part
-      if (answer.length > MAX_ANSWER) child.kill("SIGKILL")
+      if (answer.length <= MAX_ANSWER) return
+      reject(refused("its gate said too much")) // it may have ended already, so that killing it tells nothing
+      child.kill("SIGKILL")
     })
     child.on("close", (code) => {
       clearTimeout(timer)

@@ -52,6 +52,12 @@ def test_a_byte_order_mark_at_the_begin_is_refused() -> None:
         all_at_once(b"\xef\xbb\xbfdata: a\n\n")
 
 
+@pytest.mark.parametrize("data", [b"data: a\x0bdata: b\n\n", b"data: \x00\n\n", b"data: tool\x80_calls\n\n"])
+def test_what_clients_decode_each_in_their_way_is_refused(data: bytes) -> None:
+    with pytest.raises(UnclearError):
+        all_at_once(data)
+
+
 @pytest.mark.parametrize("size", [1, 64, 5000])
 def test_an_event_without_an_end_is_refused_before_it_fills_the_memory(size: int) -> None:
     frames = Frames(1000)
