@@ -23,7 +23,7 @@ from extgate.discover.inventory_file import load_inventory
 from extgate.errors import UNFORESEEN, DialectError, DocumentError, WorkspaceError
 from extgate.homes import Homes, find_homes, user_cache_dir, user_config_dir, user_data_dir
 from extgate.native_homes import NativeFiles, find_natives, native_sources
-from extgate.shared_tests import stray_tests, with_tests
+from extgate.shared_tests import rows_of, stray_tests, with_tests
 
 DEFAULT_AGENT = "default"
 """The agent of a workspace that configures none: everything installed, the model picks."""
@@ -76,7 +76,8 @@ class Workspace:
 
     def __init__(self, homes: Homes, *, inventory: Inventory | None = None) -> None:
         self.homes = homes
-        self.agents = with_tests(_unique(_read_agents(homes)), homes)
+        self._tests = rows_of(homes)
+        self.agents = self._tested(_unique(_read_agents(homes)))
         self._inventory = inventory
 
     @classmethod
@@ -113,7 +114,16 @@ class Workspace:
     def natives(self) -> tuple[Agent, ...]:
         """The agents of runtimes' own files, as `runtime/agent`; they see their runtime's tools, servers and skills."""
         found = tuple(agent for files in self._native_files for agent in _native_agents(files))
-        return with_tests(found, self.homes)
+        return self._tested(found)
+
+    def _tested(self, agents: Iterable[Agent]) -> tuple[Agent, ...]:
+        """The agents with the workspace's tests of them."""
+        if not self._tests:
+            return tuple(agents)
+        return tuple(
+            replace(agent, policy=with_tests(agent.policy, agent.id, self._tests)) if agent.policy else agent
+            for agent in agents
+        )
 
     def natives_as(self, runtime: str, change: Callable[[Document], Document | None]) -> tuple[Agent, ...]:
         """The same of one runtime, as if each file were what it is changed to; None: not there."""
@@ -179,7 +189,7 @@ class Workspace:
         }
         found += [f for agent in self.natives for f in self.explain(agent, by_runtime[agent.dialect]).findings]
         found += [f for each in (inventory, *by_runtime.values()) for f in unsilenced(lint_inventory(each), {})]
-        found += stray_tests(self.homes, [agent.id for agent in (*self.agents, *self.natives)])
+        found += stray_tests(self._tests, [agent.id for agent in (*self.agents, *self.natives)])
         return tuple(dict.fromkeys(found))
 
 
