@@ -124,7 +124,7 @@ class _Answer:
         """An answer that breaks off is cut off here too; whether its call ran is not known."""
         self._done()
         if self._request.is_stream:
-            self._request.connection.transport.abort()
+            self._request.cut()
         else:
             why = f"the replica that has this session: {reason}"
             self._request.answer(502, json.error(self._id, json.INTERNAL, why), JSON)

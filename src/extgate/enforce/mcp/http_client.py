@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Mapping
-from typing import Protocol, cast
+from collections.abc import Coroutine, Mapping
+from typing import NamedTuple, Protocol, cast
 from urllib.parse import SplitResult, urlsplit
 
 import httptools
@@ -34,6 +34,20 @@ class Sink(Protocol):
     def on_lost(self, reason: str) -> None: ...
 
 
+class Message(NamedTuple):
+    """A request as it is sent. host: of the address, with its port where that is an own one."""
+
+    method: str
+    path: str
+    host: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def written(self) -> bytes:
+        """As HTTP/1.1 writes it."""
+        return _head(self.method, self.path, self.host, self.headers, self.body) + self.body
+
+
 class Origin:
     """One origin and the connections to it."""
 
@@ -43,34 +57,39 @@ class Origin:
         self.host = self.parts.hostname or ""
         self.port = self.parts.port or (443 if self.is_tls else 80)
         self.path = (self.parts.path or "/") + (f"?{self.parts.query}" if self.parts.query else "")
-        self._idle: list[_Connection] = []
-        self._open: set[_Connection] = set()
-        self._connecting: set[asyncio.Task[None]] = set()
+        self.idle: list[Connection] = []
+        self.opened: set[Connection] = set()
+        self.connecting: set[asyncio.Task[None]] = set()
         self._tls: ssl.SSLContext | None = None
 
     def send(self, method: str, headers: Mapping[str, str], body: bytes, sink: Sink, path: str = "") -> Request:
         """Sends a request; its response goes to the sink."""
-        data = _head(method, path or self.path, self.parts.netloc.rpartition("@")[2], headers, body) + body
+        message = Message(method, path or self.path, self.parts.netloc.rpartition("@")[2], headers, body)
         request = Request(sink)
-        connection = self._take()
+        connection = self.take()
         if connection is not None:
-            connection.begin(request, data)
+            connection.begin(request, message.written())
         else:
-            task = asyncio.ensure_future(self._connect(request, data))
-            self._connecting.add(task)
-            task.add_done_callback(self._connecting.discard)
+            self.later(self._connect(request, message.written()))
         return request
+
+    def later(self, work: Coroutine[None, None, None]) -> None:
+        """Has that done while the origin is open."""
+        task = asyncio.ensure_future(work)
+        self.connecting.add(task)
+        task.add_done_callback(self.connecting.discard)
 
     def close(self) -> None:
         """Closes every connection."""
-        for task in tuple(self._connecting):
+        for task in tuple(self.connecting):
             task.cancel()
-        for connection in tuple(self._open):
+        for connection in tuple(self.opened):
             connection.transport.abort()
 
-    def _take(self) -> _Connection | None:
-        while self._idle:
-            connection = self._idle.pop()
+    def take(self) -> Connection | None:
+        """A connection that is kept, if there is one."""
+        while self.idle:
+            connection = self.idle.pop()
             if not connection.transport.is_closing() and time.monotonic() - connection.idle_since < IDLE_S:
                 return connection
             connection.transport.abort()
@@ -83,7 +102,7 @@ class Origin:
             async with asyncio.timeout(CONNECT_S):
                 loop = asyncio.get_running_loop()
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(self), self.host, self.port, ssl=self._tls
+                    lambda: Connection(self), self.host, self.port, ssl=self._tls
                 )
         except (OSError, TimeoutError) as error:
             why = "no connection within 10 s" if isinstance(error, TimeoutError) else (error.strerror or str(error))
@@ -96,22 +115,28 @@ class Origin:
             connection.begin(request, data)
 
 
+class Carrier(Protocol):
+    """What carries requests; `give_up` ends one of them."""
+
+    def give_up(self, request: Request) -> None: ...
+
+
 class Request:
-    """One request on its way. `abort` gives up on it, and closes its connection."""
+    """One request on its way. `abort` gives up on it: over HTTP/1.1 with its connection."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
         self.is_over = False
-        self.connection: _Connection | None = None
+        self.connection: Carrier | None = None
 
     def abort(self) -> None:
         if not self.is_over:
             self.is_over = True
             if self.connection is not None:
-                self.connection.transport.abort()
+                self.connection.give_up(self)
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection, which carries one request at a time."""
 
     transport: asyncio.Transport
@@ -125,13 +150,16 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._origin._open.add(self)
+        self._origin.opened.add(self)
 
     def begin(self, request: Request, data: bytes) -> None:
         self._request, request.connection = request, self
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._size = {}, 0
         self.transport.write(data)
+
+    def give_up(self, request: Request) -> None:
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -141,7 +169,7 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._origin._open.discard(self)
+        self._origin.opened.discard(self)
         if self._request is not None and self._is_until_close():
             self.on_message_complete()
         self._end("it closed the connection before it had answered")
@@ -179,7 +207,7 @@ class _Connection(asyncio.Protocol):
         is_kept = self._parser.should_keep_alive() and not self._is_until_close()
         self.idle_since = time.monotonic()
         if is_kept and not request.is_over:
-            self._origin._idle.append(self)
+            self._origin.idle.append(self)
         else:
             self.transport.close()
         if not request.is_over:

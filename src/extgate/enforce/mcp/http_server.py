@@ -79,6 +79,10 @@ class Request:
             self.connection.write(b"0\r\n\r\n")
             self._finish()
 
+    def cut(self) -> None:
+        """Breaks the answer off, so that the client knows it is not whole."""
+        self.connection.transport.abort()
+
     def _finish(self) -> None:
         self.is_over = True
         self.on_gone = None
