@@ -39,5 +39,9 @@ def command(opened: Opened, as_json: bool) -> None:
                 markup=False,
             )
         agents = len(workspace.agents) + len(workspace.natives)
-        out.print(f"{len(findings)} findings over {agents} agents, {errors} at error level")
+        out.print(f"{_counted(len(findings), 'finding')} over {_counted(agents, 'agent')}, {errors} at error level")
     sys.exit(ERRORS if errors else 0)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -62,6 +62,7 @@ def _print_inventory(opened: Opened, inventory: Inventory) -> None:
             click.echo(f"{problem.severity} {problem.code}: {finding_line(problem)}", err=True)
     if not inventory.extensions and not agents:
         click.echo("nothing is installed here: no agents, skills, servers or plugins", file=sys.stdout)
+        click.echo("looked for agents/*.yaml, skills/**/SKILL.md, .mcp.json, plugins/; extgate.yaml can name others")
 
 
 def _print_items(extensions: Iterable[Extension]) -> None:
