@@ -75,6 +75,7 @@ class Replicas:
         longest = gateway.hub.limits.message
         self._elsewhere = Elsewhere(shared.replica, shared.place_of, settings.peers, longest)
         front.elsewhere, front.why_not_here, front.not_ready = self._elsewhere, self.why_not, self.why_not_ready
+        gateway.hub.book.new_id = self._elsewhere.new_id
         gateway.hub.quotas.counters = shared.counters
         gateway.hub.on_list_changed = shared.tell
         gateway.on_refreshed, address.on_tokens = self._refreshed, self._tokens

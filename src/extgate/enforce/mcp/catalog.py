@@ -12,7 +12,7 @@ from extgate.core.extension import Extension
 from extgate.core.names import gateway_names
 from extgate.core.patterns import nfc
 from extgate.enforce.gate import Gate
-from extgate.enforce.mcp import tasks
+from extgate.enforce.mcp import started, tasks
 from extgate.enforce.mcp.envelope import Fields, Value, encode, write
 from extgate.enforce.mcp.options import Options
 
@@ -161,3 +161,5 @@ def _offered(offers: Iterable[Offer]) -> Iterable[str]:
             yield "subscribe"
         if tasks.are_offered(offer.capabilities.get("tasks")):
             yield "tasks"
+        if started.are_offered(offer.capabilities):
+            yield tasks.EXTENSION

@@ -1,6 +1,7 @@
-"""Requests of sessions that another replica holds: relayed to it as they came, once, to addresses of replicas alone.
+"""Requests of sessions and tasks that another replica holds: relayed as they came, once, to replicas' addresses alone.
 
-A session's id begins with its replica, so nothing is looked up but where that is. Both replicas ask who calls.
+The id of a session or a task begins with its replica, so nothing is looked up but where that is. Both replicas ask who
+calls.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class Elsewhere:
         self.in_flight: set[Request] = set()
 
     def new_id(self) -> str:
-        """An id for a session of this replica."""
+        """An id for a session or a task of this replica."""
         return f"{self.replica}.{secrets.token_urlsafe(24)}"
 
     def is_elsewhere(self, request: Request, session: str) -> bool:
-        """Whether a session that is not here may be another replica's."""
+        """Whether a session or a task that is not here may be another replica's."""
         found = _ID.fullmatch(session)
         return found is not None and found[1] != self.replica and RELAYED not in request.headers
 
@@ -56,7 +57,7 @@ class Elsewhere:
             request.answer(503, json.error(id, REFUSED, str(error)), JSON, {"retry-after": "1"})
             return
         if not place or not is_within(urlsplit(place).hostname or "", self.peers):
-            why = "the replica that had this session is gone; send `initialize` again"
+            why = "the replica that had this is gone with its sessions and tasks; send `initialize` again"
             request.answer(404, json.error(id, json.INVALID_REQUEST, why), JSON)
             return
         if request.is_over:

@@ -16,7 +16,7 @@ from msgspec import Raw
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 REFUSED = -32003
 """The gateway's own code for what the policy refuses, or a server cannot do now (JSON-RPC leaves -32000 to -32099)."""
-HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
+HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
 """The 2026-07-28 protocol's codes."""
 
 Value = Raw | bytes

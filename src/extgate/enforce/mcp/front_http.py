@@ -261,8 +261,12 @@ class Front:
         if why := _mismatch(request, message, is_strict=True):
             request.answer(400, json.error(message.id, HEADER_MISMATCH, why), JSON)
             return
+        task = json.text_of(message.params.get("taskId")) if message.method.startswith("tasks/") else None
+        if task is not None and self.elsewhere is not None and self.elsewhere.is_elsewhere(request, task):
+            self.hub.later(self._relay(self.elsewhere, request, task, message.id))
+            return
         outbox = Outbox(self.hub.limits, is_modern=True)
-        session = self.hub.open(agent, secrets.token_urlsafe(9), outbox.send)
+        session = self.hub.open(agent, secrets.token_urlsafe(9), outbox.send, request.caller)
         session.headers = {k: v for k, v in request.headers.items() if k.startswith("mcp-param-")}
         outbox.before_last = partial(self.hub.close, session)
         outbox.expect(message.key, request)

@@ -18,7 +18,9 @@ from extgate.enforce.mcp.long import Pieces, TooLongError
 from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pipe import Listener, Pipe, PipeError, Target
 
-NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"} | dict.fromkeys(
+    ("tasks/get", "tasks/update", "tasks/cancel"), "taskId"
+)
 """What the `Mcp-Name` header repeats, by method."""
 MAX_RESUMES = 20
 RETRY_S = 1.0

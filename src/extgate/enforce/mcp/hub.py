@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp.call import Action, Ask, Call, Cancel, Reply, Return, SetLevel, Tell
@@ -21,6 +21,7 @@ from extgate.enforce.mcp.quotas import Quotas, refused_text
 from extgate.enforce.mcp.reading import UpstreamError
 from extgate.enforce.mcp.record import Record
 from extgate.enforce.mcp.session import Session
+from extgate.enforce.mcp.started import Book
 from extgate.enforce.mcp.upstream import Upstream
 
 Out = Callable[[Reply], None]
@@ -63,6 +64,7 @@ class Hub:
         self.offers: tuple[Offer, ...] = ()
         self.record: Record | None = None
         self.quotas, self.figures = Quotas(limits.call_s, limits.quotas), Figures()
+        self.book = Book()
         self._held: list[tuple[Client, Call]] = []
         self._modern: dict[str, Upstream] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -70,9 +72,9 @@ class Hub:
 
     # ------------------------------------------------------------------------------------------ clients
 
-    def open(self, agent: str, id: str, out: Out) -> Session:
+    def open(self, agent: str, id: str, out: Out, caller: str = "") -> Session:
         """A session for a client of an agent. Raises KeyError for an agent that is not there."""
-        session = Session(self.doors[agent], id=id, limits=self.limits)
+        session = Session(self.doors[agent], id=id, limits=self.limits, caller=caller, book=self.book)
         self.clients[session] = Client(session, out)
         return session
 
@@ -99,16 +101,22 @@ class Hub:
             self._start_all(session)
         if message.method in _WAITS or message.method.endswith("/list"):
             await self.settled()
+        if message.method == "server/discover":  # what HTTP servers have for this era is said in its own hello
+            await self._settle(self._stateless())
 
     def is_ready_for(self, message: Envelope) -> bool:
         """Whether a message can be taken at once."""
         if message.method not in _WAITS and not message.method.endswith("/list"):
             return True
-        return bool(self.bases or not self._wanted) and all(base.settled.is_set() for base in self.bases.values())
+        waits = [*self.bases.values(), *(self._stateless() if message.method == "server/discover" else ())]
+        return bool(self.bases or not self._wanted) and all(upstream.settled.is_set() for upstream in waits)
 
     async def settled(self) -> None:
         """Returns when every server has come to a first state, or the time for that is over."""
-        waits = [base.settled.wait() for base in self.bases.values()]
+        await self._settle(self.bases.values())
+
+    async def _settle(self, upstreams: Iterable[Upstream]) -> None:
+        waits = [upstream.settled.wait() for upstream in upstreams]
         try:
             async with asyncio.timeout(self.limits.start_s):
                 await asyncio.gather(*waits)
@@ -134,6 +142,7 @@ class Hub:
         self._wanted = dict(targets)
         for name in [n for n, base in self.bases.items() if self._wanted.get(n) != base.target]:
             self._end(self.bases.pop(name))
+            self.book.forget(name)
             if name in self._modern:
                 self._end(self._modern.pop(name))
             for client in self.clients.values():
@@ -159,10 +168,25 @@ class Hub:
         if self.bases.get(upstream.target.name) is upstream:
             self._offer()
             self.on_servers()
+        elif self._modern.get(upstream.target.name) is upstream:
+            self._offer()
 
     def _offer(self) -> None:
         live = [base for base in self.bases.values() if base.state == "connected"]
-        self.offers = tuple(sorted((base.offer for base in live), key=lambda offer: offer.server))
+        self.offers = tuple(sorted((self._whole(base) for base in live), key=lambda offer: offer.server))
+
+    def _whole(self, base: Upstream) -> Offer:
+        """What a server offers in its session, and the extensions that it has in the stateless era."""
+        twin = self._modern.get(base.target.name)
+        more = twin.offer.capabilities.get("extensions") if twin is not None else None
+        if more is None or twin is None or twin.state != "connected":
+            return base.offer
+        return replace(base.offer, capabilities={**base.offer.capabilities, "extensions": more})
+
+    def _stateless(self) -> list[Upstream]:
+        """The stateless ways to servers that may have one."""
+        live = [base for base in self.bases.values() if base.state == "connected" and not base.link.is_modern]
+        return [] if self.is_exclusive else [self._modern_one(base) for base in live]
 
     def notify(self) -> None:
         """Tells each client whose lists became others."""
@@ -182,7 +206,7 @@ class Hub:
     async def stop(self) -> None:
         """Lets calls in flight end, for a while; then ends every session and every server."""
         until = time.monotonic() + self.limits.drain_s
-        while time.monotonic() < until and any(session.in_flight for session in self.clients):
+        while time.monotonic() < until and any(map(_waits, self.clients)):
             await asyncio.sleep(0.02)
         for session in tuple(self.clients):
             for call in tuple(session.in_flight.values()):  # nobody is left without an answer
@@ -346,6 +370,11 @@ class Hub:
         task = asyncio.ensure_future(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+
+def _waits(session: Session) -> bool:
+    """Whether its client waits for an answer, and not only for news."""
+    return any(call.done is None for call in session.in_flight.values())
 
 
 async def _set_level(upstream: Upstream, level: bytes) -> None:

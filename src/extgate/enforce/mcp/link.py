@@ -10,14 +10,22 @@ from dataclasses import dataclass
 
 from extgate import __version__
 from extgate.enforce.mcp import envelope as json
-from extgate.enforce.mcp.call import META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN, Call
+from extgate.enforce.mcp.call import (
+    META_CAPABILITIES,
+    META_CLIENT,
+    META_SUBSCRIPTION,
+    META_VERSION,
+    MODERN,
+    Call,
+)
 from extgate.enforce.mcp.envelope import INTERNAL, REFUSED, Envelope, EnvelopeError
 from extgate.enforce.mcp.long import Data, Long, parts_of
 from extgate.enforce.mcp.options import ASKS
-from extgate.enforce.mcp.session import ASKED
+from extgate.enforce.mcp.started import why_not_asked
 from extgate.enforce.mcp.tasks import EXTENSION
 
 ABOUT = json.encode({"name": "extgate", "version": __version__})
+_TASKS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
 _META_PREFIX = "io.modelcontextprotocol/"
 
 
@@ -47,9 +55,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The server says something unasked."""
+    """The server says something unasked. about: the call whose stream it belongs to, where it says so."""
 
     message: Envelope
+    about: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,8 @@ class Link:
 
     def _noted(self, message: Envelope) -> Event:
         if message.method != "notifications/progress":
-            return Noted(message)
+            of = json.id_of(json.object_of(message.params.get("_meta")).get(META_SUBSCRIPTION))
+            return Noted(message, self.pending.get(of) if isinstance(of, int) else None)
         token = json.id_of(message.params.get("progressToken"))
         call = self.pending.get(token) if isinstance(token, int) else None
         if call is None or not call.token:
@@ -144,7 +154,9 @@ class Link:
         declared = json.object_of(meta.get(META_CAPABILITIES))
         if "extensions" in declared:
             extensions = json.object_of(declared["extensions"])
-            declared["extensions"] = json.write({k: v for k, v in extensions.items() if k != EXTENSION})
+            may_be_task = call.task is not None or call.method.startswith(("tasks/", "subscriptions/"))
+            kept = {key: value for key, value in extensions.items() if may_be_task or key != EXTENSION}
+            declared["extensions"] = json.write(kept)
         return {key: value for key, value in declared.items() if key not in ASKS or may(self.server, key)}
 
     def _answer(self, call: Call, message: Envelope, source: memoryview | None = None) -> Data:
@@ -154,8 +166,13 @@ class Link:
             kind = json.text_of(found.get("resultType"))
             if kind == "input_required" and (why := self._why_not_ask(call, found)):
                 return json.error(call.id, REFUSED, why)
+            if kind == "task" or call.method in _TASKS:
+                told = self._of_task(call, found, kind)
+                if isinstance(told, str):
+                    return failure(call, told)
+                more = told
             if call.is_modern and kind is None:
-                more = {**found, "resultType": b'"complete"', **_cache(call)}
+                more = {**(more or found), "resultType": b'"complete"', **_cache(call)}
         if source is not None:
             result = {"result": parts_of(more)} if more else {}
             parts = parts_of({**fields, "id": call.id, **result})
@@ -168,12 +185,20 @@ class Link:
         """Why a result that asks the client something may not reach it; empty when it may."""
         if not call.is_modern or call.session is None:
             return f"`{self.server}` asks the client something, which this client's protocol version cannot carry"
-        for request in json.object_of(result.get("inputRequests")).values():
-            method = json.text_of(json.object_of(request).get("method")) or ""
-            what = ASKED.get(method)
-            if call.session.door.may_ask(self.server, what or method, has=what is not None, session=call.session.id):
-                return f"`{self.server}` asks the client for `{method[:60]}`, which is not permitted for this agent"
-        return ""
+        return why_not_asked(call.session, self.server, result)
+
+    def _of_task(self, call: Call, result: json.Fields, kind: str | None) -> json.Fields | str:
+        """A result that begins a task, or is of one, for the client; or why it cannot have it."""
+        if not call.is_modern or call.session is None:
+            return f"`{self.server}` began a task, which this client's protocol version cannot carry"
+        if kind == "task":
+            begun = call.session.started.begun(call, result)
+            return begun or f"`{self.server}` began a task where none was asked for"
+        if call.method != "tasks/get":
+            return {key: value for key, value in result.items() if key in ("resultType", "_meta")}
+        if why := self._why_not_ask(call, result):
+            return why
+        return call.session.started.told(call, result) or f"`{self.server}` told of another task"
 
 
 def _cache(call: Call) -> json.Fields:

@@ -11,6 +11,7 @@ from extgate.enforce.mcp.call import META_SUBSCRIPTION, MODERN, Action, Reply, i
 from extgate.enforce.mcp.catalog import CHANGED, View
 from extgate.enforce.mcp.envelope import INVALID_PARAMS, REFUSED, Envelope, Id
 from extgate.enforce.mcp.long import Long, parts_of
+from extgate.enforce.mcp.started import is_declared, undeclared
 
 if TYPE_CHECKING:
     from extgate.enforce.mcp.session import Session
@@ -65,19 +66,22 @@ class Lists:
         assert message.key is not None
         if len(self._listening) >= self._session.limits.in_flight:
             return [Reply(json.error(message.id, REFUSED, "too many streams are open"), message.key, is_last=True)]
+        if "taskIds" in wanted and not is_declared(message):
+            return undeclared(self._session, message)
         self._listening[message.key] = (message.id, words)
         self._tell(self._session.door.view)
         honoured = {f"{word}ListChanged": b"true" for word in sorted(words)}
-        return [
-            self._notice(
-                "notifications/subscriptions/acknowledged", message.key, {"notifications": json.write(honoured)}
-            )
-        ]
+        tasks, asked = self._session.started.listen(message, wanted)
+        if tasks:
+            honoured["taskIds"] = json.encode(tasks)
+        acknowledged = "notifications/subscriptions/acknowledged"
+        return [self._notice(acknowledged, message.key, {"notifications": json.write(honoured)}), *asked]
 
-    def unlisten(self, key: Id | None) -> None:
+    def unlisten(self, key: Id | None) -> list[Action]:
         """Closes a stream."""
         if key is not None:
             self._listening.pop(key, None)
+        return self._session.started.unlisten(key)
 
     def _tell(self, view: View) -> None:
         """Once a client has any list it is told of changes in all: it may have them from before."""
@@ -132,4 +136,6 @@ def capabilities(view: View, version: str) -> dict[str, object]:
         found["logging"] = {}
     if "tasks" in view.capabilities and version == tasks.VERSION:
         found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    if tasks.EXTENSION in view.capabilities and is_modern:
+        found["extensions"] = {tasks.EXTENSION: {}}
     return found

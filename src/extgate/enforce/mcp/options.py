@@ -11,6 +11,8 @@ from extgate.core.names import Prefix
 
 ASKS = ("sampling", "elicitation", "roots")
 """What a server may ask of a client, by the capability that a client declares."""
+ASKED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
+"""The capability that a server's request needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

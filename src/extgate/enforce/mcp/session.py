@@ -29,7 +29,8 @@ from extgate.enforce.mcp.call import (
 from extgate.enforce.mcp.envelope import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REFUSED, Envelope, Id
 from extgate.enforce.mcp.listing import Lists, capabilities
 from extgate.enforce.mcp.long import Data
-from extgate.enforce.mcp.options import ASKS, Limits
+from extgate.enforce.mcp.options import ASKED, ASKS, Limits
+from extgate.enforce.mcp.started import Book, StatelessTasks
 from extgate.enforce.mcp.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 Actions = list[Action]
 
-ASKED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
-"""The capability that a server's request needs."""
 
 
 class Session:
@@ -46,11 +45,13 @@ class Session:
 
     version: negotiated, empty before. is_open: it has been initialised. capabilities: what the client declared, as it
     came. is_bound: it has asked for something that only a session of its own with a server can give. headers: of the
-    client's request, that go on to an HTTP server.
+    client's request, that go on to an HTTP server. caller: who it was found to be. book: what tasks are known.
     """
 
-    def __init__(self, door: Door, *, id: str, limits: Limits | None = None) -> None:
-        self.door, self.id, self.limits = door, id, limits or Limits()
+    def __init__(
+        self, door: Door, *, id: str, limits: Limits | None = None, caller: str = "", book: Book | None = None
+    ) -> None:
+        self.door, self.id, self.limits, self.caller = door, id, limits or Limits(), caller
         self.version = ""
         self.capabilities: json.Fields = {}
         self.about: json.Value = b"null"
@@ -59,7 +60,7 @@ class Session:
         self.headers: dict[str, str] = {}
         self.subscribed: dict[tuple[str, str], None] = {}
         self.in_flight: dict[Id, Call] = {}
-        self.lists, self.tasks = Lists(self), Tasks(self)
+        self.lists, self.tasks, self.started = Lists(self), Tasks(self), StatelessTasks(self, book or Book())
         self._asked: dict[Id, tuple[object, bytes]] = {}
         self._tokens: dict[Id, str] = {}
         self._asks = 0
@@ -170,8 +171,8 @@ class Session:
             return self._refuse(message, why)
         params = {**message.params, "name": json.encode(judged.ext.name)}
         actions = self.ask(message, judged.ext.server, params, judged.ext)
-        if is_task:
-            self.is_bound = True  # its server must know it again, and tell it from others' tasks
+        self.is_bound = self.is_bound or is_task  # its server must know it again, and tell it from others' tasks
+        if is_task or (is_modern(message) and self.started.may_begin(message)):
             self.in_flight[message.key].task = (name, message.params.get("arguments"))  # type: ignore[index]
         return actions
 
@@ -180,7 +181,7 @@ class Session:
         return self._reply(message, {"content": [{"type": "text", "text": why}], "isError": True, **modern})
 
     def _task(self, message: Envelope) -> Actions:
-        return self.tasks.ask(message)
+        return self.started.ask(message) if is_modern(message) else self.tasks.ask(message)
 
     def _tasks(self, message: Envelope) -> Actions:
         return self.tasks.page(message)
@@ -269,8 +270,8 @@ class Session:
         if message.method == "notifications/cancelled":
             key = json.id_of(message.params.get("requestId"))
             call = self.in_flight.pop(key, None) if key is not None else None
-            self.lists.unlisten(key)
-            return [] if call is None else [Cancel(call, bytes(message.params.get("reason", b"")))]
+            more = self.lists.unlisten(key)
+            return more if call is None else [Cancel(call, bytes(message.params.get("reason", b"")))]
         if message.method == "notifications/progress":
             token = json.id_of(message.params.get("progressToken"))
             server = self._tokens.get(token) if token is not None else None
@@ -283,10 +284,10 @@ class Session:
 
     def finish(self, call: Call, data: Data) -> Actions:
         """The answer to a call, for the client; nothing when it no longer waits."""
-        if call.key is None or self.in_flight.get(call.key) is not call:
+        if call.key is None or self.in_flight.get(call.key) is not call or call.done is not None:
             return []
         del self.in_flight[call.key]
-        if call.task is not None or call.method.startswith("tasks/"):
+        if not call.is_modern and (call.task is not None or call.method.startswith("tasks/")):
             data = self.tasks.answered(call, data)
         return [Reply(data, call.key, is_last=True)]
 
@@ -313,6 +314,8 @@ class Session:
             return [Reply(json.write(message.fields), self._about(server))]
         if message.method == "notifications/tasks/status":
             return self.tasks.told(server, message)
+        if message.method == "notifications/tasks":
+            return self.started.noted(server, message)
         if message.method == "notifications/resources/updated":
             uri = json.text_of(message.params.get("uri"))
             is_wanted = uri is not None and (server, uri) in self.subscribed and self.door.may_hear_of(server, uri)
@@ -368,7 +371,12 @@ _COMMON: tuple[tuple[Iterable[str], Handler], ...] = (
     (("resources/read",), Session._read),
     (("completion/complete",), Session._complete),
 )
-_MODERN = _handlers(*_COMMON, (("server/discover",), Session._discover), (("subscriptions/listen",), Session._listen))
+_MODERN = _handlers(
+    *_COMMON,
+    (("server/discover",), Session._discover),
+    (("subscriptions/listen",), Session._listen),
+    (("tasks/get", "tasks/update", "tasks/cancel"), Session._task),
+)
 _LEGACY = _handlers(
     *_COMMON,
     (("ping",), Session._ping),

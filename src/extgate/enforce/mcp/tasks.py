@@ -23,8 +23,8 @@ MAX_TASKS = 200
 MAX_ARGUMENTS = 256 * 1024
 """Longest arguments of a task, which are kept to be judged again, in bytes."""
 EXTENSION = "io.modelcontextprotocol/tasks"
-"""What the stateless era calls them. The gateway does not carry those, so no server may be told that a client can."""
-_ENDED = frozenset({"completed", "failed", "cancelled"})
+"""What the stateless era calls them; see `started`."""
+ENDED = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Tasks:
         if arguments is not None and len(bytes(arguments)) > MAX_ARGUMENTS:
             return f"the arguments of a task may have {MAX_ARGUMENTS} bytes"
         if len(self._known) >= MAX_TASKS:
-            ended = next((id for id, t in self._known.items() if json.text_of(t.about.get("status")) in _ENDED), None)
+            ended = next((id for id, t in self._known.items() if json.text_of(t.about.get("status")) in ENDED), None)
             if ended is None:
                 return f"more than {MAX_TASKS} tasks are under way"
             del self._known[ended]

@@ -256,7 +256,7 @@ class Upstream:
     def ask(self, call: Call) -> None:
         """Sends a call, or keeps it while the session starts; one that cannot be sent is answered at once."""
         if self.state == "connected" and self._pipe is not None:
-            call.sent_at = time.monotonic()
+            call.sent_at = time.monotonic() if call.done is None else 0.0
             _, data = self.link.ask(call)
             self._pipe.send(data, call)
         elif self.state == "configured" and len(self._waiting) < self.limits.in_flight:
@@ -347,7 +347,7 @@ class Upstream:
         elif isinstance(event, Asked):
             self._asked(event.message, about)
         elif isinstance(event, Noted):
-            self._noted(event.message, about)
+            self._noted(event.message, about or event.about)
 
     def on_failed(self, call: Call | None, reason: str) -> None:
         if call is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from extgate.enforce.mcp.envelope import Fields, fields_of
+from extgate.enforce.mcp.envelope import Fields
 from extgate.enforce.mcp.listing import capabilities
 from extgate.enforce.mcp.tasks import MAX_ARGUMENTS, MAX_TASKS
 from tests.doors.policies import profile
@@ -148,16 +148,3 @@ def test_only_clients_of_its_protocol_version_are_offered_tasks() -> None:
     client.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t"}})
     assert refused(client.ask("tasks/list"))
     assert refused(about(client))
-
-
-def test_a_stateless_server_is_not_told_of_tasks_that_the_gateway_does_not_carry() -> None:
-    from extgate.enforce.mcp.call import META_CAPABILITIES, Call
-    from extgate.enforce.mcp.link import Link
-
-    link = Link("slack")
-    link.is_modern = True
-    declared = {"extensions": {"io.modelcontextprotocol/tasks": {}, "x/y": {}}, "sampling": {}}
-    params = fields_of(json.dumps({"name": "send", "_meta": {META_CAPABILITIES: declared}}).encode())
-    call = Call(session=World().client().session, server="slack", method="tools/call", params=params, is_modern=True)
-    sent = json.loads(link.ask(call)[1])["params"]["_meta"][META_CAPABILITIES]
-    assert sent == {"extensions": {"x/y": {}}, "sampling": {}}
