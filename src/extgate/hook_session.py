@@ -6,16 +6,16 @@ each answer, so that an edit binds the next call. A file that cannot be read mak
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from extgate.applied.work import follow
 from extgate.audit.event import Event
 from extgate.control import ask, sockets
-from extgate.core.extension import Extension, Server, ServerState
-from extgate.core.names import gateway_names, show
-from extgate.core.policy import Inherit
+from extgate.core.extension import Server, ServerState
+from extgate.core.names import show
+from extgate.core.policy import Inherit, Policy, Profile
 from extgate.dialects.registry import NATIVE
 from extgate.enforce.gate import Gate
 from extgate.enforce.guarded_paths import Closed
@@ -27,7 +27,6 @@ from extgate.enforce.hooks.reading import PayloadError, parse
 from extgate.enforce.hooks.registry import HOOKS
 from extgate.enforce.sinks import JsonLines
 from extgate.errors import UNFORESEEN, ExtgateError, WorkspaceError
-from extgate.gateway.settings import options_of, read_gateway
 from extgate.homes import user_cache_dir
 from extgate.policy_places import closed_places, policy_files, skill_roots
 from extgate.runtime_places import installation, own_files
@@ -162,8 +161,10 @@ def open_door(hook: Hook, view: RuntimeView, agent: Agent, *, gateway: str = "")
     """The door for one agent inside a runtime."""
     workspace, shape = view.workspace, hook.SHAPE
     asks = UserAsks() if shape.asks else None
+    plain = view.profile(agent.profile)
+    profile = _held(plain, view.server_denies)
     gate = Gate(
-        view.profile(agent.profile), view.inventory, door=f"hook:{view.runtime}", agent=agent.id,
+        profile, view.inventory, door=f"hook:{view.runtime}", agent=agent.id,
         sink=_Record(read_settings(workspace.homes).audit_file), approver=asks,
     )  # fmt: skip
     if agent.errors:
@@ -175,7 +176,7 @@ def open_door(hook: Hook, view: RuntimeView, agent: Agent, *, gateway: str = "")
         own=lambda name, is_child: None if name == agent.id else view.own_profile(name, is_child=is_child),
         mode=lambda name, is_child: _mode(agent, workspace) if is_child and view.may_widen(name) else "ceiling",
         asks=asks,
-        owners=Owners(gateway, _relayed_names(view, agent) if gateway else {}),
+        owners=Owners(gateway, view.relayed_names(agent) if gateway else {}, is_held=profile is not plain),
     )
 
 
@@ -186,12 +187,11 @@ def _mode(agent: Agent, workspace: Workspace) -> Inherit:
     return modes.get(found, "ceiling")
 
 
-def _relayed_names(view: RuntimeView, agent: Agent) -> Mapping[Extension, str]:
-    """What the gateway calls the tools of the workspace's servers."""
-    options = options_of(agent, read_gateway(view.workspace.homes).options)
-    servers = {spec.name for spec in view.wanted[0].specs}
-    items = [ext for ext in view.inventory.of_kind("mcp_tool") if ext.server in servers]
-    return gateway_names(items, prefix=options.prefix, aliases=options.aliases)
+def _held(profile: Profile, denies: Policy | None) -> Profile:
+    """The profile with what the runtime's own files deny of servers behind the gateway, at any depth."""
+    if denies is None or not profile.layers:
+        return profile
+    return replace(profile, layers=(*profile.layers, denies), ceiling=(*profile.ceiling, denies))
 
 
 def closed(view: RuntimeView, agent: Agent) -> Closed:

@@ -44,13 +44,28 @@ def find_natives(root: Path, home: Path) -> tuple[NativeFiles, ...]:
     return tuple(found for native in NATIVE.values() if (found := _files_of(native, root, home, SYSTEM)) is not None)
 
 
+def files_in_force(runtime: str, root: Path | None, user: Iterable[Path]) -> NativeFiles:
+    """One runtime's files, whether or not a project has any. root: None: no project's. user: the user's own."""
+    native = NATIVE[runtime]
+    own = _own(native, root) if root else []
+    return _read(native, root or SYSTEM, Path.home(), SYSTEM, own, user)
+
+
 def _files_of(native: Native, root: Path, home: Path, system: Path) -> NativeFiles | None:
-    own = [path for glob in native.FILES for path in _matching(root, glob) if _is_its(native, root, path)]
+    own = _own(native, root)
     if not any(path.name not in _SHARED for path in own):
         return None
+    below_home = [p for g in native.USER_FILES for p in _matching(home, g.removeprefix("~/"))]
+    return _read(native, root, home, system, own, below_home)
+
+
+def _own(native: Native, root: Path) -> list[Path]:
+    return [path for glob in native.FILES for path in _matching(root, glob) if _is_its(native, root, path)]
+
+
+def _read(native: Native, root: Path, home: Path, system: Path, own: list[Path], user: Iterable[Path]) -> NativeFiles:
     places = [(path, "local" if ".local." in path.name else "project", str(path.relative_to(root))) for path in own]
-    below_home = [(p, g) for g in native.USER_FILES for p in _matching(home, g.removeprefix("~/"))]
-    places += [(path, "user", str(path)) for path, _ in below_home if path not in own]
+    places += [(path, "user", str(path)) for path in user if path not in own]
     places += [(p, "managed", str(p)) for g in native.MANAGED_FILES for p in _matching(system, g.lstrip("/"))]
     documents: list[Document] = []
     errors: list[Finding] = []

@@ -37,6 +37,7 @@ _SERVER_FILES = {
     "hermes": ("config.yaml",),
     "opencode": ("config.json", "opencode.json", "opencode.jsonc"),
 }
+_RULE_FILES = {**_SERVER_FILES, "claude-code": ("settings.json",), "gemini": ("settings.json", "policies/*.toml")}
 _SKILL_FOLDERS = {
     "claude-code": ("skills",),
     "codex": ("skills",),
@@ -61,6 +62,12 @@ def user_folder(runtime: str) -> Path:
 def server_files(runtime: str) -> tuple[Path, ...]:
     """The user's own files in which the runtime finds MCP servers, there or not."""
     return tuple(user_folder(runtime) / name for name in _SERVER_FILES.get(runtime, ()))
+
+
+def rule_files(runtime: str) -> tuple[Path, ...]:
+    """The user's own files, there, that say what the runtime's main agent may use."""
+    folder = user_folder(runtime)
+    return tuple(path for glob in _RULE_FILES[runtime] for path in sorted(folder.glob(glob)) if path.is_file())
 
 
 def skill_folders(runtime: str) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from pathlib import Path
 from extgate.applied.account import Account, accounts_of, without_ours
 from extgate.core.explain import Decider
 from extgate.core.extension import Extension, Inventory
-from extgate.core.names import wire_names
+from extgate.core.names import gateway_names
 from extgate.core.policy import Either, Entry, Policy, Profile, Rule, Test
 from extgate.dialects.document import Document
-from extgate.dialects.native import MAIN, NOT_IN_CHILDREN, is_of_runtime
+from extgate.dialects.native import MAIN
+from extgate.dialects.native_denies import denied, nothing_of_servers, of_servers, relayed
 from extgate.dialects.outline import CLASSES, SHELL
 from extgate.dialects.registry import NATIVE
 from extgate.discover.builtins import builtin_tools
@@ -30,9 +31,11 @@ from extgate.discover.mcp_cache import cached
 from extgate.discover.mcp_servers import Held, offering, probe_servers, server_of
 from extgate.discover.server_config import ServerSpec
 from extgate.discover.trust import TrustStore
-from extgate.errors import WorkspaceError
+from extgate.errors import DocumentError, WorkspaceError
+from extgate.gateway.settings import options_of, read_gateway
 from extgate.homes import user_cache_dir
-from extgate.runtime_places import server_files, skill_folders
+from extgate.native_homes import files_in_force
+from extgate.runtime_places import rule_files, server_files, skill_folders
 from extgate.workspace import Agent, Workspace
 
 DIALECTS = {
@@ -45,7 +48,6 @@ DIALECTS = {
 """The dialect by the name that the command line has for the runtime."""
 TELLING = frozenset({"claude-code", "codex", "opencode"})
 """Runtimes whose hook is told which agent calls."""
-_NEW = "qj-never-heard-of"
 _ALIKE = {name: group for group in CLASSES for name in group}
 
 
@@ -81,14 +83,17 @@ class RuntimeView:
     @cached_property
     def _owned(self) -> dict[str, Agent]:
         """Every agent of the runtime's own files, as they are without what `apply` wrote there for this workspace."""
-        where = {"workspace": str(self.workspace.homes.root.absolute()), "project": str(self.project.absolute())}
-        accounts = [account for account in accounts_of(self.runtime) if where.items() <= account.facts.items()]
-        found = self._own.natives_as(self.dialect, lambda document: self._unwritten(document, accounts))
+        found = self._own.natives_as(self.dialect, self._unwritten)
         return {agent.id.removeprefix(f"{self.dialect}/"): agent for agent in found}
 
-    def _unwritten(self, document: Document, accounts: Iterable[Account]) -> Document | None:
-        path = Path(os.path.realpath(self._own.homes.root / document.path))
-        account = next((a for a in accounts if any(entry.path == path for entry in a.entries)), None)
+    @cached_property
+    def _accounts(self) -> list[Account]:
+        where = {"workspace": str(self.workspace.homes.root.absolute()), "project": str(self.project.absolute())}
+        return [account for account in accounts_of(self.runtime) if where.items() <= account.facts.items()]
+
+    def _unwritten(self, document: Document) -> Document | None:
+        path = Path(os.path.realpath(self.project / document.path))
+        account = next((a for a in self._accounts if any(entry.path == path for entry in a.entries)), None)
         try:
             text = without_ours(account, path) if account else document.text
         except WorkspaceError:
@@ -199,6 +204,31 @@ class RuntimeView:
             return Profile(id=name)  # one that cannot be read denies everything
         return Profile(id=name, layers=tuple(layer for p in given for layer in p.layers)) if given else None
 
+    @cached_property
+    def server_denies(self) -> Policy | None:
+        """What the runtime's own files deny of servers that it now reaches through the gateway, whoever calls: the
+        runtime itself goes by the direct servers' names. None where it reaches them itself."""
+        if not self.relays:
+            return None
+        # Hermes reads no project's file, whatever lies there.
+        root = None if self.runtime == "hermes" else self.project
+        files = files_in_force(self.dialect, root, rule_files(self.runtime))
+        documents = [found for document in files.documents if (found := self._unwritten(document))]
+        if files.errors:
+            return nothing_of_servers(self.dialect, files.errors[0].file or files.file, files.errors[0].message)
+        try:
+            found = of_servers(NATIVE[self.dialect].read(documents, MAIN), self.gateway) if documents else None
+        except DocumentError as error:
+            return nothing_of_servers(self.dialect, error.file or files.file, error.message)
+        return found if found and any(rule.effect == "deny" for rule in found.rules) else None
+
+    def relayed_names(self, agent: Agent) -> Mapping[Extension, str]:
+        """What the gateway calls the tools of the workspace's servers."""
+        options = options_of(agent, read_gateway(self.workspace.homes).options)
+        servers = {spec.name for spec in self.wanted[0].specs}
+        items = [ext for ext in self.inventory.of_kind("mcp_tool") if ext.server in servers]
+        return gateway_names(items, prefix=options.prefix, aliases=options.aliases)
+
     def may_widen(self, name: str) -> bool:
         """Whether an agent of that type has a profile in the workspace: a runtime's own file only takes away."""
         return any(agent.id == name for agent in self.workspace.agents)
@@ -211,8 +241,8 @@ class RuntimeView:
         return found if found and found.profile.layers else None
 
     def _native_profile(self, profile: Profile, is_child: bool) -> Profile:
-        layers = [_denies(layer, is_child) for layer in profile.layers if isinstance(layer, Policy)]
-        found = [_relayed(layer, self.gateway) for layer in layers] if self.relays else layers
+        layers = [denied(layer, is_child) for layer in profile.layers if isinstance(layer, Policy)]
+        found = [relayed(layer, self.gateway) for layer in layers] if self.relays else layers
         return replace(profile, layers=tuple(found))
 
 
@@ -266,47 +296,3 @@ def _admitted(decider: Decider, home: tuple[Extension, ...], strange: Iterable[E
         if alike and all(decider.decide(other).effect == "allow" for other in alike):
             text = ", ".join(other.name for other in alike)
             yield Entry(text=text, tests=(Test(facets=("name",), pattern=ext.name, is_exact=True),))
-
-
-def _denies(layer: Policy, is_child: bool) -> Policy:
-    """What a runtime's own file denies. Its asks are the runtime's to ask."""
-    own = (rule for rule in layer.rules if is_child or rule.text not in NOT_IN_CHILDREN)
-    rules = (replace(rule, effect="allow") if rule.effect == "ask" else rule for rule in own)
-    default = "allow" if layer.default == "ask" else layer.default
-    return replace(layer, rules=tuple(rules), default=default, requirements=())
-
-
-def _relayed(layer: Policy, gateway: str) -> Policy:
-    """The same where the runtime reaches the servers through the gateway, by names that the runtime itself judges.
-
-    What denies a server or a tool of one goes on denying it behind the gateway. What denies every server does too, but
-    where the file lets the gateway in: then the runtime holds the agent to what it lets in of it. What the runtime
-    does by itself is its own to do.
-    """
-    own = Extension(kind="mcp_tool", server=gateway, name=_NEW)
-    is_in = Decider(Profile(id="native", layers=(layer,)), Inventory()).decide(own).effect != "deny"
-    heads = {name.removesuffix("x") for name in wire_names(gateway, "x")}
-    rules = (
-        replace(rule, kinds=_native_kinds(rule.kinds))
-        if is_of_runtime(rule) or (_is_for_all(rule) and (is_in or _names(rule, heads)))
-        else rule
-        for rule in layer.rules
-    )
-    return replace(layer, rules=tuple(rule for rule in rules if rule.kinds))
-
-
-def _is_for_all(rule: Rule) -> bool:
-    """Whether it denies what servers offer of which nobody has heard."""
-    alone = Policy(dialect="", rules=(replace(rule, when=()),), default="allow")
-    new = Extension(kind="mcp_tool", server=_NEW, name=_NEW)
-    return Decider(Profile(id="rule", layers=(alone,)), Inventory()).decide(new).effect == "deny"
-
-
-def _names(rule: Rule, heads: Iterable[str]) -> bool:
-    """Whether the rule is a list that names something of a server. heads: how names of its tools begin."""
-    tests = (test for entry in rule.entries for test in entry.tests) if rule.unless else ()
-    return any(test.pattern.startswith(head) for test in tests for head in heads)
-
-
-def _native_kinds(kinds: frozenset[str]) -> frozenset[str]:
-    return frozenset(kind for kind in kinds if not kind.startswith("mcp_"))

@@ -31,7 +31,8 @@ for line in sys.stdin:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CONFIG", "CACHE", "DATA", "STATE"):
         monkeypatch.delenv(f"XDG_{name}_HOME", raising=False)
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -155,6 +156,75 @@ def test_opencodes_agent_calls_what_only_the_gateway_knows(tmp_path: Path) -> No
     place.write("opencode.json", json.dumps(found))
     assert place.says_in_opencode("extgate_wiki__find")
     assert place.says_in_opencode("extgate_wiki__late")
+
+
+DIRECT = {"command": sys.executable, "args": ["server.py"]}
+TOML = 'command = "python3"\n'
+OWN = {
+    "claude-code": ("home/.claude/settings.json", '{"permissions": {"deny": ["mcp__wiki__find"]}}'),
+    "codex": ("home/.codex/config.toml", f'[mcp_servers.wiki]\n{TOML}disabled_tools = ["find"]\n'),
+    "gemini": ("home/.gemini/settings.json", json.dumps({"mcpServers": {"wiki": DIRECT | {"excludeTools": ["find"]}}})),
+    "hermes": ("home/.hermes/config.yaml", 'mcp_servers: {wiki: {command: python3, tools: {exclude: ["find"]}}}\n'),
+    "opencode": ("home/.config/opencode/opencode.json", '{"permission": {"wiki_find": "deny"}}'),
+}
+"""The user's own file, where each runtime has it, with a deny of a direct server's tool."""
+HEADS = {"gemini": "mcp_extgate_wiki__", "opencode": "extgate_wiki__"}
+NAMES = {"gemini": "gemini-cli"}
+
+
+def call_of(runtime: str, item: str) -> str:
+    """What the runtime's hook is sent when the session's own agent calls a tool of `wiki` through the gateway."""
+    tool = HEADS.get(runtime, "mcp__extgate__wiki__") + item
+    if runtime == "opencode":
+        return json.dumps({"tool": tool, "args": {}})
+    context = {
+        "claude-code": {"mcp_server": {"name": "extgate"}},
+        "gemini": {"mcp_context": {"server_name": "extgate"}},
+    }
+    return json.dumps({"tool_name": tool, "tool_input": {}, **context.get(runtime, {})})
+
+
+def answers(place: Place, *items: str) -> list[bool]:
+    """Whether each call is let through."""
+    words = (place.runtime, "a", str(place.root), str(place.root), "extgate")
+    said = [place.sessions.answer(words, call_of(place.runtime, item).encode())[1].decode() for item in items]
+    return [not out or '"decision": "pass"' in out for out in said]
+
+
+def change_paths(place: Place) -> list[Path]:
+    return [change.path for change in prepared(place.wish).made if change.entry and not change.entry.is_whole]
+
+
+@pytest.mark.parametrize("runtime", list(OWN))
+def test_what_the_users_file_denies_of_a_server_holds_for_the_sessions_own_agent(tmp_path: Path, runtime: str) -> None:
+    place = Place(tmp_path, runtime=NAMES.get(runtime, runtime))
+    place.runtime = runtime
+    name, text = OWN[runtime]
+    place.write(f"../{name}", text)
+    place.applied()
+    # What only the gateway knows goes on to it, unless its name could be that of something denied.
+    assert answers(place, "find", "send", "late", "find_0123456789abcdef") == [False, True, True, False]
+    written = "".join(path.read_text() for path in change_paths(place))
+    assert written.count("wiki__find") == 1  # and its own list loses the name as well
+    (tmp_path / name).write_text("{" if "json" in name else "= [")
+    assert answers(place, "find", "send", "late") == [False] * 3  # nobody knows what it denies
+
+
+@pytest.mark.parametrize("runtime", list(OWN))
+def test_a_user_who_denies_nothing_loses_nothing_behind_the_gateway(tmp_path: Path, runtime: str) -> None:
+    place = Place(tmp_path, runtime=NAMES.get(runtime, runtime))
+    place.runtime = runtime
+    place.applied()
+    assert answers(place, "find", "send", "late", "find_0123456789abcdef") == [True] * 4
+
+
+def test_a_sub_agents_profile_does_not_lead_out_of_the_users_denies(tmp_path: Path) -> None:
+    place = Place(tmp_path, config="inherit: own")
+    place.write("agents/lead.yaml", "id: lead\n")
+    place.write(f"../{OWN['claude-code'][0]}", OWN["claude-code"][1])
+    place.applied()
+    assert place.says(FIND, **GATEWAY, agent_id="1")
+    assert place.says(FIND.replace("find", "send"), **GATEWAY, agent_id="1") == ""
 
 
 @pytest.mark.parametrize("runtime", ["claude-code", "codex", "gemini", "hermes", "opencode"])

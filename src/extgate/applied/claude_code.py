@@ -65,6 +65,7 @@ def rules(ground: Ground, effect: Effect) -> list[str]:
         if "*" in pattern and not any(c in pattern for c in "?[ /()"):
             found.append(pattern)
     if effect == "deny":
+        found += [rule_name(GATEWAY, name) for name in ground.relayed_denies]
         found += [f"Skill({name})" for name in leaves([*ground.skills("deny"), *ground.skills("ask")])]
         found += [f"Agent({name})" for name in (*ground.subagents("deny"), *ground.subagents("ask"))]
     return list(dict.fromkeys(found))

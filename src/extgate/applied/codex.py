@@ -49,8 +49,8 @@ def settings(ground: Ground) -> Iterator[Put]:
         elif items := ground.server_items(server, "deny"):
             yield Put(keys=("mcp_servers", server, "disabled_tools"), value=items, how="union")
     if ground.view.relays:
-        command = ground.gateway
-        yield Put(keys=("mcp_servers", GATEWAY), value={"command": command[0], "args": list(command[1:])})
+        command, less = ground.gateway, {"disabled_tools": list(ground.relayed_denies)} if ground.relayed_denies else {}
+        yield Put(keys=("mcp_servers", GATEWAY), value={"command": command[0], "args": list(command[1:]), **less})
     off = dict.fromkeys(leaves([*ground.skills("deny"), *ground.skills("ask")]))
     if off:
         yield Put(keys=("skills", "config"), value=[{"name": name, "enabled": False} for name in off], how="union")

@@ -53,8 +53,8 @@ def settings(ground: Ground) -> Iterator[Put]:
 def _gateway(ground: Ground, has_list: bool) -> Iterator[Put]:
     """The gateway's entry; has_list: servers are only those that a list names."""
     if ground.view.relays:
-        command = ground.gateway
-        yield Put(keys=("mcpServers", GATEWAY), value={"command": command[0], "args": list(command[1:])})
+        command, off = ground.gateway, {"excludeTools": list(ground.relayed_denies)} if ground.relayed_denies else {}
+        yield Put(keys=("mcpServers", GATEWAY), value={"command": command[0], "args": list(command[1:]), **off})
         if has_list:
             yield from _union("mcp", "allowed", value=[GATEWAY])
 

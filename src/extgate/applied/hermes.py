@@ -46,8 +46,9 @@ def settings(ground: Ground) -> Iterator[Put]:
         elif items:
             yield Put(keys=("mcp_servers", server, "tools", "exclude"), value=items, how="union")
     if ground.view.relays:
-        words = ground.gateway
-        yield Put(keys=("mcp_servers", GATEWAY), value={"command": words[0], "args": list(words[1:])})
+        words, denied = ground.gateway, list(ground.relayed_denies)
+        less = {"tools": {"exclude": denied}} if denied else {}
+        yield Put(keys=("mcp_servers", GATEWAY), value={"command": words[0], "args": list(words[1:]), **less})
     off = list(dict.fromkeys(leaves([*ground.skills("deny"), *ground.skills("ask")])))
     if off:
         yield Put(keys=("skills", "disabled"), value=off, how="union")

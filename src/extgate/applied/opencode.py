@@ -62,6 +62,7 @@ def permission(ground: Ground, present: Any) -> dict[str, Any]:
         ours |= dict.fromkeys(_tools(ground, effect), effect)
         ours |= {name: effect for server in open_ for name in _items(ground, server, effect)}
     ours |= {f"{cleaned(server)}_*": "deny" for server in ground.closed_servers}
+    ours |= {ground.wire(GATEWAY, name): "deny" for name in ground.relayed_denies}
     skills = dict.fromkeys(leaves([*ground.skills("deny"), *ground.skills("ask")]), "deny")
     agents = dict.fromkeys((*ground.subagents("deny"), *ground.subagents("ask")), "deny")
     for key, denied in (("skill", skills), ("task", agents)):

@@ -103,6 +103,16 @@ class Ground:
         found = (ext for ext in self.view.inventory.of_kind("mcp_tool") if ext.server == server)
         return [ext.name for ext in found if self.decider.decide(ext).effect == effect]
 
+    @cached_property
+    def relayed_denies(self) -> tuple[str, ...]:
+        """What the gateway calls the tools that the runtime's own files deny by the names of its direct servers."""
+        own = self.view.server_denies
+        if own is None:
+            return ()
+        decider = Decider(Profile(id="own", layers=(own,)), self.view.inventory)
+        names = self.view.relayed_names(self.agent)
+        return tuple(sorted(name for ext, name in names.items() if decider.decide(ext).effect == "deny"))
+
     def mcp_patterns(self, effect: Effect) -> list[str]:
         """The patterns of rules with this effect on what servers offer, as written."""
         found = (clause.entry for clause in self.outline.mcp.clauses if clause.effect == effect)

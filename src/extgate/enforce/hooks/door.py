@@ -93,7 +93,7 @@ class HookDoor:
         gate = self._gate_of(call.agent, call.is_child)
         items = self._owners.of(gate.inventory, call)
         if not items and self._owners.is_relayed(gate.inventory, call):
-            if not _says_of_servers(gate.own_profile):
+            if not _says_of_servers(gate.own_profile) and not self._owners.may_be_denied(gate, call):
                 return ""
             return gate.refuse(call.tool, CALLABLE, why="is not known to its agent").message
         if not items:

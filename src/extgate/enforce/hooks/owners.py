@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from extgate.core.extension import Extension, Inventory
-from extgate.core.names import cleaned, wire_names
+from extgate.core.names import MAX_WIRE, cleaned, starts_of, wire_names
+from extgate.enforce.gate import Gate
 from extgate.enforce.hooks.call import Call
+
+_WHOLE = MAX_WIRE - 1
+"""A name that is as long may have been cut; Gemini CLI cuts one earlier than the others."""
+_DIGESTED = re.compile(r"_[0-9a-f]{16}$")
 
 
 class Owners:
-    """Looks calls up. gateway: the registered name of extgate's own server, if any; names: what it calls an item."""
+    """Looks calls up. gateway: the registered name of extgate's own server, if any; names: what it calls an item.
 
-    def __init__(self, gateway: str = "", names: Mapping[Extension, str] | None = None) -> None:
-        self.gateway, self._names = gateway, dict(names or {})
+    is_held: whether the gate holds calls of the gateway to what the runtime's own files deny of servers.
+    """
+
+    def __init__(
+        self, gateway: str = "", names: Mapping[Extension, str] | None = None, *, is_held: bool = False
+    ) -> None:
+        self.gateway, self._names, self.is_held = gateway, dict(names or {}), is_held
         self._known: tuple[Inventory | None, dict[str, tuple[Extension, ...]]] = (None, {})
 
     def of(self, inventory: Inventory, call: Call) -> tuple[Extension, ...]:
@@ -34,6 +45,25 @@ class Owners:
         heads = {*served, *(server.name for server in inventory.servers)} - {self.gateway}
         alike = (head for head in heads if cleaned(head).startswith(cleaned(self.gateway)))
         return _is_below(call.tool, self.gateway) and not any(_is_below(call.tool, head) for head in alike)
+
+    def may_be_denied(self, gate: Gate, call: Call) -> bool:
+        """Whether the runtime's own files could deny a tool of the gateway's of which nothing is known yet."""
+        if not self.is_held:
+            return False
+        found = self._behind(gate.inventory, call)
+        return not found or any(gate.decide(ext).effect == "deny" for ext in found)
+
+    def _behind(self, inventory: Inventory, call: Call) -> tuple[Extension, ...]:
+        """What a tool of the gateway's of which nothing is known could be: to hold denies against, for no allow.
+
+        None where that cannot be told: the name was cut, or ends as one does of which characters were replaced.
+        """
+        servers = tuple(server.name for server in inventory.servers if server.name != self.gateway)
+        rests = dict.fromkeys(rest for _, rest in starts_of(call.tool, (self.gateway,)))
+        if len(call.tool) >= _WHOLE or any(_DIGESTED.search(rest) for rest in rests):
+            return ()
+        found = dict.fromkeys(item for rest in rests for item in starts_of(rest, servers))
+        return tuple(Extension(kind="mcp_tool", server=server, name=item) for server, item in found)
 
     def _by_name(self, inventory: Inventory) -> dict[str, tuple[Extension, ...]]:
         if self._known[0] is not inventory:

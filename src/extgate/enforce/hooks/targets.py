@@ -65,6 +65,8 @@ class Targets:
         found += [(head, rest) for ext in items if ext.server == head and covers(ext, rest)]
         found += [(head, rest)] if head and head == self._owners.gateway else []
         asked = [(server, uri)] if server else dict.fromkeys(found) or [("", uri)]
+        if server and server == self._owners.gateway and self._owners.is_held:
+            asked = [one for one in found if one[0] != server] or [("", uri)]  # whose it is, its name does not say
         judged = (
             gate.read_uri(*one, session=call.session) for one in asked if one[0] != self._owners.gateway or not one[0]
         )
