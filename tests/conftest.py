@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from contextlib import suppress
 
-# Machines are shared and noisy: how long one example takes says nothing of the code.
-settings.register_profile(
-    "extgate", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
-settings.register_profile("explore", settings.get_profile("extgate"), derandomize=False, max_examples=1000)
-settings.load_profile("extgate")
+with suppress(ImportError):  # the environments of tests/e2e, one a framework, hold pytest alone
+    from hypothesis import HealthCheck, settings
+
+    # Machines are shared and noisy: how long one example takes says nothing of the code.
+    settings.register_profile(
+        "extgate", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    )
+    settings.register_profile("explore", settings.get_profile("extgate"), derandomize=False, max_examples=1000)
+    settings.load_profile("extgate")
