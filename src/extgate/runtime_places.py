@@ -64,6 +64,12 @@ def server_files(runtime: str) -> tuple[Path, ...]:
     return tuple(user_folder(runtime) / name for name in _SERVER_FILES.get(runtime, ()))
 
 
+def claude_state() -> Path:
+    """Where Claude Code keeps the servers that are the user's own, beside much else."""
+    folder = os.environ.get("CLAUDE_CONFIG_DIR", "")
+    return (Path(folder) if folder else Path.home()) / ".claude.json"
+
+
 def rule_files(runtime: str) -> tuple[Path, ...]:
     """The user's own files, there, that say what the runtime's main agent may use."""
     folder = user_folder(runtime)
@@ -80,7 +86,7 @@ def own_files(runtime: str, project: Path) -> tuple[str, ...]:
     folder = user_folder(runtime)
     found = [project.absolute() / glob for glob in PROJECT_FILES[runtime]]
     found += [folder / glob for glob in _USER_FILES[runtime]]
-    found += [Path.home() / ".claude.json"] if runtime == "claude-code" else []
+    found += [claude_state()] if runtime == "claude-code" else []
     return tuple(map(str, found))
 
 

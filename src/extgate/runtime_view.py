@@ -7,6 +7,7 @@ admits the runtime's ones: they are no stronger. Nothing else is carried over, s
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -35,7 +36,7 @@ from extgate.errors import DocumentError, WorkspaceError
 from extgate.gateway.settings import options_of, read_gateway
 from extgate.homes import user_cache_dir
 from extgate.native_homes import files_in_force
-from extgate.runtime_places import rule_files, server_files, skill_folders
+from extgate.runtime_places import claude_state, rule_files, server_files, skill_folders
 from extgate.workspace import Agent, Workspace
 
 DIALECTS = {
@@ -138,6 +139,19 @@ class RuntimeView:
         )  # fmt: skip
         return wanted_servers(self.sources), wanted_servers(native)
 
+    @cached_property
+    def user_servers(self) -> tuple[str, ...]:
+        """The names of servers that Claude Code keeps apart, the user's own and those of this project. Empty when its
+        file cannot be read: then nobody knows of them."""
+        if self.runtime != "claude-code":
+            return ()
+        try:
+            state = json.loads(claude_state().read_bytes())
+            own = state.get("projects", {}).get(os.path.realpath(self.project), {})
+            return tuple(dict.fromkeys((*state.get("mcpServers", {}), *own.get("mcpServers", {}))))
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+            return ()
+
     def learn(self, *, trust: bool, say: Callable[[str], None] = lambda line: None) -> None:
         """Asks servers of which nothing is known, and that may be started, what they offer; the answers are kept.
 
@@ -213,7 +227,7 @@ class RuntimeView:
         # Hermes reads no project's file, whatever lies there.
         root = None if self.runtime == "hermes" else self.project
         files = files_in_force(self.dialect, root, rule_files(self.runtime))
-        documents = [found for document in files.documents if (found := self._unwritten(document))]
+        documents = [own for document in files.documents if (own := self._unwritten(document))]
         if files.errors:
             return nothing_of_servers(self.dialect, files.errors[0].file or files.file, files.errors[0].message)
         try:

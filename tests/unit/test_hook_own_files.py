@@ -158,13 +158,13 @@ def test_opencodes_agent_calls_what_only_the_gateway_knows(tmp_path: Path) -> No
     assert place.says_in_opencode("extgate_wiki__late")
 
 
-DIRECT = {"command": sys.executable, "args": ["server.py"]}
-TOML = 'command = "python3"\n'
+DIRECT = {"command": "/bin/false"}
+TOML = 'command = "/bin/false"\n'
 OWN = {
     "claude-code": ("home/.claude/settings.json", '{"permissions": {"deny": ["mcp__wiki__find"]}}'),
     "codex": ("home/.codex/config.toml", f'[mcp_servers.wiki]\n{TOML}disabled_tools = ["find"]\n'),
     "gemini": ("home/.gemini/settings.json", json.dumps({"mcpServers": {"wiki": DIRECT | {"excludeTools": ["find"]}}})),
-    "hermes": ("home/.hermes/config.yaml", 'mcp_servers: {wiki: {command: python3, tools: {exclude: ["find"]}}}\n'),
+    "hermes": ("home/.hermes/config.yaml", 'mcp_servers: {wiki: {command: /bin/false, tools: {exclude: ["find"]}}}\n'),
     "opencode": ("home/.config/opencode/opencode.json", '{"permission": {"wiki_find": "deny"}}'),
 }
 """The user's own file, where each runtime has it, with a deny of a direct server's tool."""

@@ -63,5 +63,10 @@ CODES: dict[str, str] = {
     "EG083": "an agent's own rules undo a deny for everybody",
     "EG084": "the runtime repairs misspelt names of tools",
     "EG085": "hooks that the runtime skips until somebody trusts them",
+    "EG090": "what `extgate apply` wrote is gone or was changed",
+    "EG091": "the runtime leaves extgate's hook out",
+    "EG092": "a server was added beside the gateway",
+    "EG093": "what `extgate apply` wrote is older than the profile",
+    "EG094": "what `extgate apply` wrote cannot be looked at",
 }
 """One line each: what the finding means. The pages in docs/findings say more."""

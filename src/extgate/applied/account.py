@@ -99,16 +99,21 @@ def without_ours(account: Account, path: Path) -> str:
     """A file's text as if nothing had been written there; empty when there is no file. Raises WorkspaceError."""
     real = Path(os.path.realpath(path))
     entry = next((entry for entry in account.entries if entry.path == real), None)
-    return _without(entry, _read(real))[0] or ""
+    return _without(entry, text_of(real))[0] or ""
 
 
 def accounts_of(runtime: str) -> list[Account]:
     """Every open account of a runtime, by this user; one that cannot be read is left out."""
-    found = []
+    return [found for found in all_accounts(runtime) if isinstance(found, Account)]
+
+
+def all_accounts(runtime: str) -> Iterator[Account | WorkspaceError]:
+    """The same with the reason for each that cannot be read."""
     for file in sorted((user_state_dir() / "applied").glob(f"{runtime}-*/account.json")):
-        with contextlib.suppress(WorkspaceError):
-            found.append(_opened(file.parent))
-    return found
+        try:
+            yield _opened(file.parent)
+        except WorkspaceError as error:
+            yield error
 
 
 def changes(account: Account, plans: Iterable[FilePlan]) -> list[Change]:
@@ -117,7 +122,7 @@ def changes(account: Account, plans: Iterable[FilePlan]) -> list[Change]:
     known = {entry.path: entry for entry in account.entries}
     found = []
     for path in dict.fromkeys((*known, *planned)):
-        now = _read(path)
+        now = text_of(path)
         base, kept = _without(known.get(path), now)
         plan = planned.get(path)
         then, entry = (base, None) if plan is None else _with(path, plan, base)
@@ -160,7 +165,7 @@ def _umask() -> int:
     return mask
 
 
-def _read(path: Path) -> str | None:
+def text_of(path: Path) -> str | None:
     """The text, to the byte; None when there is no file. Raises WorkspaceError for what is no file of text."""
     try:
         with path.open("rb") as file:
@@ -174,7 +179,7 @@ def _read(path: Path) -> str | None:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _digest(text: str | None) -> str:
+def digest(text: str | None) -> str:
     return "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -182,7 +187,7 @@ def _without(entry: Entry | None, now: str | None) -> tuple[str | None, tuple[st
     """The file's text as if nothing had been written there, and what cannot be taken out because it was edited."""
     if entry is None:
         return now, ()
-    if now is None or _digest(now) == entry.digest:
+    if now is None or digest(now) == entry.digest:
         return (None if now is None and entry.is_whole else entry.before if now is not None else None), ()
     if entry.is_whole:
         return entry.before, ("what was edited in it",)
@@ -194,7 +199,7 @@ def _without(entry: Entry | None, now: str | None) -> tuple[str | None, tuple[st
 
 def _with(path: Path, plan: FilePlan, base: str | None) -> tuple[str | None, Entry | None]:
     if plan.text is not None:
-        entry = Entry(path=path, form=plan.form, before=base, digest=_digest(plan.text), is_whole=True)
+        entry = Entry(path=path, form=plan.form, before=base, digest=digest(plan.text), is_whole=True)
         return plan.text, entry
     editor = edit(base or "", plan.form, str(path))
     try:
@@ -204,13 +209,13 @@ def _with(path: Path, plan: FilePlan, base: str | None) -> tuple[str | None, Ent
     if not done:
         return base, None
     text = editor.text
-    return text, Entry(path=path, form=plan.form, before=base, digest=_digest(text), done=tuple(done))
+    return text, Entry(path=path, form=plan.form, before=base, digest=digest(text), done=tuple(done))
 
 
 def _entry(folder: Path, row: Mapping[str, Any]) -> Entry:
     copy = row["copy"]
     before = None if copy is None else (folder / copy).read_bytes().decode("utf-8", "surrogateescape")
-    if before is not None and _digest(before) != row["copy_digest"]:
+    if before is not None and digest(before) != row["copy_digest"]:
         raise ValueError(f"the copy {copy} was changed")
     done = tuple(Done.of(one) for one in row["done"])
     return Entry(
@@ -225,11 +230,11 @@ def _save(account: Account) -> None:
     os.chmod(folder, 0o700)
     rows = []
     for number, entry in enumerate(account.entries):
-        copy = None if entry.before is None else f"{number}-{_digest(entry.before)[:12]}-{entry.path.name}"
+        copy = None if entry.before is None else f"{number}-{digest(entry.before)[:12]}-{entry.path.name}"
         if copy is not None and entry.before is not None:
             _private(folder / copy, entry.before.encode("utf-8", "surrogateescape"))
         rows.append({
-            "path": str(entry.path), "form": entry.form, "copy": copy, "copy_digest": _digest(entry.before),
+            "path": str(entry.path), "form": entry.form, "copy": copy, "copy_digest": digest(entry.before),
             "digest": entry.digest, "done": [one.as_dict() for one in entry.done], "is_whole": entry.is_whole,
         })  # fmt: skip
     data = {"format": FORMAT, "facts": dict(account.facts), "entries": rows}

@@ -8,14 +8,13 @@ What a profile allows is not written as an `allow` rule, which would approve it 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from extgate.applied.account import FilePlan
 from extgate.applied.plan import GATEWAY, HOOK_S, Ground, Plan, leaves
 from extgate.applied.puts import Put
 from extgate.core.names import cleaned, refusal, rule_name
 from extgate.core.policy import Effect
-from extgate.runtime_places import user_folder
+from extgate.runtime_places import claude_state, user_folder
 
 
 def plan(ground: Ground) -> Plan:
@@ -80,16 +79,10 @@ def _servers(ground: Ground) -> FilePlan:
     entry = {"command": command[0], "args": list(command[1:])}
     project = ground.view.project
     if ground.scope == "user":
-        return FilePlan(path=_state(), puts=(Put(keys=("mcpServers", GATEWAY), value=entry),))
+        return FilePlan(path=claude_state(), puts=(Put(keys=("mcpServers", GATEWAY), value=entry),))
     file = project / ".mcp.json"
     own = ground.view.workspace.homes.existing(ground.view.workspace.homes.servers)
     if os.path.realpath(file) not in {os.path.realpath(path) for path in own}:
         return FilePlan(path=file, puts=(Put(keys=("mcpServers", GATEWAY), value=entry),))
     keys = ("projects", os.path.realpath(project), "mcpServers", GATEWAY)
-    return FilePlan(path=_state(), puts=(Put(keys=keys, value=entry),))
-
-
-def _state() -> Path:
-    """Where Claude Code keeps the servers that are the user's own."""
-    folder = os.environ.get("CLAUDE_CONFIG_DIR", "")
-    return (Path(folder) if folder else Path.home()) / ".claude.json"
+    return FilePlan(path=claude_state(), puts=(Put(keys=keys, value=entry),))

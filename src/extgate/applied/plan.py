@@ -72,7 +72,8 @@ class Ground:
     @cached_property
     def direct(self) -> tuple[str, ...]:
         """The servers that the runtime's own files name, besides the gateway."""
-        return tuple(spec.name for spec in self.view.wanted[1].specs if spec.name != GATEWAY)
+        named = dict.fromkeys((*(spec.name for spec in self.view.wanted[1].specs), *self.view.user_servers))
+        return tuple(name for name in named if name != GATEWAY)
 
     @cached_property
     def behind(self) -> tuple[str, ...]:

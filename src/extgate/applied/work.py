@@ -94,6 +94,8 @@ def carried_out(work: Work) -> None:
                 "workspace": str(view.workspace.homes.root.absolute()),
                 "project": str(view.project.absolute()),
                 "skills": str(folder),
+                "relays": view.relays,
+                "closed": list(work.ground.closed_servers),
                 "links": {str(path): str(target) for path, target in work.links.items()},
             }
             carry_out(work.account, work.made, facts)
@@ -101,6 +103,13 @@ def carried_out(work: Work) -> None:
 
 def ground_of(wish: Wish, account: Account, say: Callable[[str], None] = lambda line: None) -> Ground:
     """The agent laid out for the runtime. Raises WorkspaceError when it has no policy."""
+    ground = known_ground(wish, account)
+    ground.view.learn(trust=wish.trust, say=say)
+    return ground
+
+
+def known_ground(wish: Wish, account: Account) -> Ground:
+    """The same by what is known of servers already: none is started. Raises WorkspaceError."""
     workspace = Workspace.open(wish.root)
     agent = workspace.agent(wish.agent)
     if agent.policy is None:
@@ -112,7 +121,6 @@ def ground_of(wish: Wish, account: Account, say: Callable[[str], None] = lambda 
     has_servers = bool(view.wanted[0].specs)
     relays = has_servers and can_relay() if wish.gateway is None else wish.gateway
     view = replace(view, relays=relays)
-    view.learn(trust=wish.trust, say=say)
     return Ground(view=view, agent=agent, account=account, scope=scope_of(wish), program=wish.program)
 
 

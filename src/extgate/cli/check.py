@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from extgate.applied.drift.table import drift
 from extgate.cli.options import Opened, print_json, workspace_options
 from extgate.cli.skill_texts import skill_text_findings
 from extgate.cli.tables import console
@@ -26,6 +27,7 @@ def command(opened: Opened, as_json: bool) -> None:
     explained = (workspace.explain(agent, inventory) for agent in workspace.agents)
     findings = workspace.check(inventory, inventory_of=opened.native_inventory)
     findings += tuple(finding for each in explained for finding in skill_text_findings(each))
+    findings += drift(workspace.homes)
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         print_json({"findings": [finding_dict(finding) for finding in findings], "errors": errors})
