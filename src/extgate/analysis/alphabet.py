@@ -7,7 +7,7 @@ of Unicode. A letter's character is the most readable of those it stands for.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from unicodedata import combining, is_normalized
@@ -62,7 +62,8 @@ class Alphabet:
     """The letters; a set of them is a bit mask, a single one a mask with one bit.
 
     read: patterns as `parsed` gives them. fresh: a letter that no pattern names, where there is one.
-    apart: what else tells characters apart, besides the patterns. also: characters to keep as letters.
+    apart: what else tells characters apart, besides the patterns. also: characters to keep as letters. hidden: those to
+    keep though no name may hold them, because arguments may.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Alphabet:
         characters: str = "",
         apart: Callable[[str], Hashable] | None = None,
         also: str = "",
+        hidden: Collection[str] = (),
     ) -> None:
         named: set[str] = set(also)
         classes: set[Token] = set()
@@ -83,7 +85,8 @@ class Alphabet:
                     named.update(token.text)
                 elif token.ranges:
                     classes.add(token)
-        self.characters = "".join(_letters(named, tuple(classes), characters, apart))
+        found = dict.fromkeys(_letters(named, tuple(classes), characters, apart))
+        self.characters = "".join(found | dict.fromkeys(sorted(hidden)))
         unnamed = [at for at, character in enumerate(self.characters) if character not in named]
         self.fresh = 1 << unnamed[0] if unnamed else 1
         self.bit = _Bits((character, 1 << at) for at, character in enumerate(self.characters))

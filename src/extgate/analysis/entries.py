@@ -85,10 +85,13 @@ class EntryIndex:
         return tuple((test.facets, self.glob(test)) for test in entry.tests)
 
     def _are_within(self, facets: tuple[Facet, ...], others: tuple[Facet, ...]) -> bool:
-        """Whether every spelling under the facets is one under the others, whatever the thing."""
+        """Whether every spelling under the facets is one under the others, whatever the thing; a facet that no thing of
+        the kinds has is within any."""
         if set(facets) <= set(others):
             return True
-        return all(not wider.get(facet, frozenset()).isdisjoint(others) for facet in facets for wider in self._wider)
+        return all(
+            facet not in wider or not wider[facet].isdisjoint(others) for facet in facets for wider in self._wider
+        )
 
 
 class _Filed:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from typing import Any
 
-from extgate.analysis.alphabet import Alphabet
-from extgate.analysis.boxes import Box, Condition, Text, guesses
+from extgate.analysis.alphabet import Alphabet, parsed
+from extgate.analysis.boxes import Box
 from extgate.analysis.budget import BudgetSpent, Meter
 from extgate.analysis.encoding import Encoder
 from extgate.analysis.entries import EntryIndex, glob_of, read_tests
-from extgate.analysis.globs import everything, read_glob
 from extgate.analysis.regions import Atom, Case, Formula
 from extgate.analysis.spellings import Shape, apart, family, letters_of, shapes
 from extgate.analysis.witness import Witness
 from extgate.core.decide import EntryMatcher
 from extgate.core.extension import KINDS
-from extgate.core.glob import tokens
-from extgate.core.policy import ArgTest, Entry, Profile, Rule
-
-ARGUMENT, READING = "argument:", "reading:"
-"""Before the name of an argument, or of a way to read one, where it stands among the texts of a thing."""
+from extgate.core.glob import clean, tokens
+from extgate.core.policy import Entry, Profile, Rule
 
 PLAIN_URIS = (("item", "*[%.\\]*"),)
 """What is left out where URIs are wanted that can be written in one way only."""
@@ -48,9 +42,11 @@ class Ground:
         never = [pattern for world, _ in shapes(kind) for _, pattern in (*world.never, *PLAIN_URIS)]
         names = [name for world, _ in shapes(kind) for found in world.one_of.values() for name in found]
         read = [*read_tests(test for entry in entries for test in entry.tests), *map(tokens, never)]
-        read += [tokens(pattern) for test in when for pattern in (test.pattern, *test.also, *test.but)]
-        self.alphabet = Alphabet(read, apart=apart, also=letters_of(kind) + "".join(names))
-        self.readings: dict[str, ArgTest] = {}
+        texts = [clean(pattern) for test in when for pattern in (test.pattern, *test.also, *test.but)]
+        read += map(parsed, texts)
+        self.alphabet = Alphabet(
+            read, apart=apart, also=letters_of(kind) + "".join(names), hidden={c for text in texts for c in text}
+        )
         self.answers: dict[tuple[Formula, Formula, bool], Witness | str | BudgetSpent] = {}
         """By question: a witness, or none with what is in doubt, or that there was no answer."""
         self._encoders: dict[int, tuple[Shape, Encoder]] = {}
@@ -76,37 +72,9 @@ class Ground:
         return self._matchers[case.outside]
 
     def boxes(self, atom: Atom, shape: Shape, meter: Meter) -> list[Box]:
-        """Boxes that together hold what the atom does; those made now cost the meter."""
-        if atom.entries is None:
-            found = product(*(self._of_argument(test, atom.in_doubt) for test in atom.when))
-            return [tuple(dict.fromkeys(part for box in chosen for part in box)) for chosen in found]
-        return list(dict.fromkeys(box for entry in atom.entries for box in self.entry_boxes(entry, shape, meter)))
-
-    def _of_argument(self, test: ArgTest, in_doubt: bool) -> list[Box]:
-        """Boxes of one condition. What reads an argument in its own way is a text that is there when it holds."""
-        if test.reading:
-            name = f"{READING}{in_doubt} {test!r}"
-            self.readings[name] = test
-            return [(Condition(name, everything(self.alphabet)),)]
-        name = ARGUMENT + test.name
-        but = tuple(Condition(name, read_glob(pattern, self.alphabet), is_not=True) for pattern in test.but)
-        return [(Condition(name, read_glob(pattern, self.alphabet)), *but) for pattern in (test.pattern, *test.also)]
-
-    def texts(self, atoms: Iterable[Atom]) -> list[Text]:
-        """What calls are made of besides the thing itself, where these atoms look at calls."""
-        tests = [(test, atom.in_doubt) for atom in atoms for test in atom.when]
-        names = {box[0].text for test, in_doubt in tests for box in self._of_argument(test, in_doubt)}
-        return [Text(name=name, min_length=0, is_optional=True) for name in sorted(names)]
-
-    def arguments(self, values: Mapping[str, str]) -> dict[str, Any] | None:
-        """Arguments of a call in which each named one has its text; None where there can be none such."""
-        given = {name.removeprefix(ARGUMENT): text for name, text in values.items() if name.startswith(ARGUMENT)}
-        for name in values:
-            if name in self.readings:
-                test = self.readings[name]
-                words = guesses(read_glob(test.pattern, self.alphabet), self.alphabet)
-                given.setdefault(test.name, next((self.alphabet.spell(word) for word in words if word), ""))
-        return _nested(given)
+        """Boxes that together hold what an atom with entries does; those made now cost the meter."""
+        boxes = (box for entry in atom.entries or () for box in self.entry_boxes(entry, shape, meter))
+        return list(dict.fromkeys(boxes))
 
     def entry_boxes(self, entry: Entry, shape: Shape, meter: Meter) -> list[Box]:
         """A box for every way in which all tests of the entry can hold."""
@@ -133,25 +101,6 @@ class Ground:
             first = (glob.loops & -glob.loops).bit_length() - 1 if glob.loops else len(glob.cells)
             self._heads[entry] = glob.cells[: min(first, _HEAD)]
         return self._heads[entry]
-
-
-def _nested(given: dict[str, str]) -> dict[str, Any] | None:
-    """The arguments whose texts are given by dotted path; under the empty path all of them as JSON."""
-    found: Any = {}
-    if "" in given:
-        try:
-            found = json.loads(given.pop(""))
-        except ValueError:
-            return None
-    for path, text in given.items():
-        *outer, last = path.split(".")
-        place = found
-        for part in outer:
-            place = place.setdefault(part, {}) if isinstance(place, dict) else None
-        if not isinstance(place, dict):
-            return None
-        place[last] = text
-    return found if isinstance(found, dict) else None
 
 
 class Heads:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from extgate.analysis.boxes import Found, Search, Words
 from extgate.analysis.budget import BudgetSpent, Meter
+from extgate.analysis.calls import Way, made, ways
 from extgate.analysis.entries import EntryIndex
 from extgate.analysis.ground import PLAIN_URIS, Ground, rules_for
 from extgate.analysis.regions import Case, Formula, both, cases, negated, region
@@ -26,6 +27,7 @@ _SHORT = {"server": 20, "item": 30}
 _FEW, _ROUNDS = 50, 6
 """Of so many entries outside or fewer all are brought in at once; of more only those that matter, until round six."""
 _TRIED, _TRIAL = 80, 20  # things tried in the plainest world before a search, and what each trial costs
+_CALLED = 10  # what one call costs that is tried
 _SMALL = 2000  # entries that cost little to merge
 
 
@@ -46,6 +48,7 @@ class Hunt:
         self.kind, self.direction, self.meter, self.ground = kind, direction, meter, ground
         self.before, self.after = CompiledProfile(old), CompiledProfile(new)
         self.doubt = ""
+        self._found: dict[frozenset[tuple[str, tuple[int, ...]]], Witness] = {}
 
     def answer(self) -> Witness | None:
         rules = [*rules_for(self.lenient, self.kind), *rules_for(self.strict, self.kind)]
@@ -100,7 +103,7 @@ class Hunt:
             if witness:
                 return witness
             if not is_sure:
-                self.doubt = "they may differ, but no thing that could be made shows it"
+                self.doubt = f"they may differ, but no {'call' if of_calls else 'thing'} that could be made shows it"
         return None
 
     def _opened(self, found: Sequence[Case], is_held: Callable[[EntryIndex, Entry], bool]) -> list[Case]:
@@ -125,7 +128,7 @@ class Hunt:
         for at, (world, shape) in enumerate(places):
             for values in islice(suggestions(entries, shape, self.ground.alphabet), _TRIED if not at else _TRIED // 4):
                 self.meter.spend(_TRIAL)
-                witness = self._witness(world, values, of_calls=False) if _fits(world, values) else None
+                witness = self._witness(world, values, None) if _fits(world, values) else None
                 if witness:
                     return witness
         return None
@@ -136,29 +139,31 @@ class Hunt:
         """The witness of one world, and whether none means that there is none."""
         best, is_sure = None, True
         for case in opened:
-            best, is_exact = self._in_case(world, shape, case, of_calls, best)
-            is_sure = is_sure and is_exact
-        return (self._witness(world, self._spelled(best.words), of_calls) if best else None), is_sure
+            for way in ways(case, self.ground.alphabet):
+                best, is_exact = self._in_case(world, shape, case, way if of_calls else None, best)
+                is_sure = is_sure and is_exact
+        return (self._found[_key(best.words)] if best else None), is_sure
 
     def _in_case(
-        self, world: World, shape: Shape, case: Case, of_calls: bool, best: Found | None
+        self, world: World, shape: Shape, case: Case, way: Way | None, best: Found | None
     ) -> tuple[Found | None, bool]:
         """The best witness so far, or a shorter one of this case; forbidden entries are brought in as they matter."""
-        ground = self.ground
+        ground, call = self.ground, way or Way()
         encoder = ground.encoder(shape)
-        calls = ground.texts((*case.inside, *case.outside)) if of_calls else []
-        texts = (*shape.texts, *calls)
-        fixed = [encoder.pattern(text, pattern) for text, pattern in world.never]
-        fixed += [box for atom in case.outside if atom.when for box in ground.boxes(atom, shape, self.meter)]
+        texts = (*shape.texts, *call.texts)
+        fixed = [*(encoder.pattern(text, pattern) for text, pattern in world.never), *call.forbidden]
         unions = [[encoder.name(text, name) for name in found] for text, found in world.one_of.items()]
-        unions += [ground.boxes(atom, shape, self.meter) for atom in case.inside]
+        unions += [ground.boxes(atom, shape, self.meter) for atom in case.inside if atom.entries is not None]
+        unions += call.unions
         near = ground.near(case)
         used = near if len(near) <= _FEW else {}
         rounds = 0
 
         def accept(words: Words) -> bool:
             values = self._spelled(words)
-            if self._witness(world, values, of_calls):
+            witness = self._witness(world, values, way)
+            if witness:
+                self._found[_key(words)] = witness
                 return True
             missed = self._missed(world, values, case, used)
             if missed:
@@ -190,13 +195,18 @@ class Hunt:
     def _spelled(self, words: Words) -> Values:
         return {name: self.ground.alphabet.spell(word) for name, word in words.items()}
 
-    def _witness(self, world: World, values: Values, of_calls: bool) -> Witness | None:
-        """The thing that the values describe, when the profiles really differ on it in this direction."""
-        arguments = self.ground.arguments(values) if of_calls else None
-        if of_calls and arguments is None:
-            return None
+    def _witness(self, world: World, values: Values, way: Way | None) -> Witness | None:
+        """The thing that the values describe, or one call of it, when the profiles really differ on it in this
+        direction."""
         ext, beside = world.build(values)
-        return self._differs(ext, beside, arguments)
+        if way is None:
+            return self._differs(ext, beside, None)
+        for arguments in made(way, values):
+            self.meter.spend(_CALLED)
+            witness = self._differs(ext, beside, arguments)
+            if witness:
+                return witness
+        return None
 
     def _differs(self, ext: Extension, beside: tuple[Extension, ...], arguments: Arguments | None) -> Witness | None:
         naming = Naming((ext, *beside))
@@ -213,6 +223,10 @@ class _Missed(Exception):
     def __init__(self, entries: Sequence[Entry]) -> None:
         super().__init__()
         self.entries = entries
+
+
+def _key(words: Words) -> frozenset[tuple[str, tuple[int, ...]]]:
+    return frozenset(words.items())
 
 
 def _size(entry: Entry) -> int:

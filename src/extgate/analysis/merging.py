@@ -1,22 +1,24 @@
-"""Globs that together are one: `t_[a-m]*` and `t_[n-z]*` are `t_[a-z]*`."""
+"""Globs that together are one: `t_[a-m]*` and `t_[n-z]*` are `t_[a-z]*`, `t` and `t?*` are `t*`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from extgate.analysis.globs import Glob
+from extgate.analysis.globs import Glob, bits
 
 _ROUNDS = 4  # times that what was merged is merged again
 _MANY = 4  # new globs for each given one, at most
 
 
 def merged(globs: Iterable[Glob]) -> list[Glob]:
-    """New globs, each of which holds just what some of these together do: they differ in one cell only."""
+    """New globs, each of which holds just what some of these together do: they differ in one cell only, or one is the
+    other with at least one more character in one place."""
     known = dict.fromkeys(glob for glob in globs if glob.cells and not glob.is_empty)
     most, first = len(known) * (1 + _MANY), len(known)
     for _ in range(_ROUNDS):
         before = len(known)
-        for made in [made for near in _alike(tuple(known)) for made in _joined(*near)]:
+        more = [made for near in _alike(tuple(known)) for made in _joined(*near)]
+        for made in (*more, *_starred(known)):
             known.setdefault(made)
             if len(known) >= most:
                 return list(known)[first:]
@@ -51,3 +53,16 @@ def _joined(globs: Sequence[Glob], places: range) -> Iterator[Glob]:
             if all(glob.cells[at] != mask for glob in group):
                 cells = group[0].cells
                 yield Glob((*cells[:at], mask, *cells[at + 1 :]), group[0].loops, group[0].full)
+
+
+def _starred(known: Mapping[Glob, None]) -> list[Glob]:
+    """`t*x` for each `t?*x` where there is `tx` as well."""
+    found = []
+    for glob in known:
+        for at in bits(glob.loops >> 1):
+            if glob.cells[at] == glob.full:
+                cells = glob.cells[:at] + glob.cells[at + 1 :]
+                below, above = glob.loops & (1 << at) - 1, glob.loops >> at + 2 << at + 1
+                if Glob(cells, below | above, glob.full) in known:
+                    found.append(Glob(cells, below | 1 << at | above, glob.full))
+    return found

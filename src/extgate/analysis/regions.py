@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from extgate.analysis.budget import BudgetSpent
 from extgate.core.policy import STRICTNESS, ArgTest, Effect, Either, Entry, Policy, Profile, Rule
@@ -14,9 +14,9 @@ MAX_CASES = 4000
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """Holds when any entry does, or without entries when all conditions on the arguments do.
+    """Holds when any entry does, or without entries when the one condition on an argument does.
 
-    in_doubt: what a condition is taken for whose argument cannot be read.
+    in_doubt: what the condition is taken for when its argument cannot be told.
     """
 
     entries: tuple[Entry, ...] | None = None
@@ -99,13 +99,10 @@ def _speaks(policy: Policy, kind: str, of_calls: bool) -> Formula:
 
 
 def _holds(rule: Rule, of_calls: bool) -> Formula:
-    entries: Formula = Is(Atom(tuple(map(_bare, rule.entries))))
+    entries: Formula = Is(Atom(tuple(map(_bare, rule.entries)))) if rule.entries else FALSE
     entries = negated(entries) if rule.unless else entries
-    return (
-        _all((entries, Is(Atom(when=rule.when, in_doubt=rule.effect != "allow"))))
-        if rule.when and of_calls
-        else entries
-    )
+    in_doubt = rule.effect != "allow"
+    return _all((entries, *(Is(Atom(when=(test,), in_doubt=in_doubt)) for test in rule.when if of_calls)))
 
 
 def _bare(entry: Entry) -> Entry:
@@ -133,7 +130,8 @@ def _all(parts: Iterable[Formula]) -> Formula:
         if part == FALSE:
             return FALSE
         kept |= dict.fromkeys(part.parts if isinstance(part, All) else (part,))
-    return next(iter(kept)) if len(kept) == 1 else All(tuple(kept))
+    found = _together(kept, is_not=True)
+    return found[0] if len(found) == 1 else All(found)
 
 
 def _some(parts: Iterable[Formula]) -> Formula:
@@ -142,7 +140,26 @@ def _some(parts: Iterable[Formula]) -> Formula:
         if part == TRUE:
             return TRUE
         kept |= dict.fromkeys(part.parts if isinstance(part, Some) else (part,))
-    return next(iter(kept)) if len(kept) == 1 else Some(tuple(kept))
+    found = _together(kept, is_not=False)
+    return found[0] if len(found) == 1 else Some(found)
+
+
+def _together(parts: Iterable[Formula], *, is_not: bool) -> tuple[Formula, ...]:
+    """The parts, with conditions that ask for some text of one argument as one that has all their patterns: some text
+    is in one of two sets when some is in both together."""
+    rest: list[Formula] = []
+    alike: dict[tuple[object, ...], list[ArgTest]] = {}
+    for part in parts:
+        if isinstance(part, Is) and part.atom.when and part.is_not == is_not and not part.atom.when[0].every:
+            (test,) = part.atom.when
+            alike.setdefault((test.name, test.reading, test.but, part.atom.in_doubt), []).append(test)
+        else:
+            rest.append(part)
+    for (*_, in_doubt), tests in alike.items():
+        pattern, *also = sorted({pattern for test in tests for pattern in (test.pattern, *test.also)})
+        test = replace(tests[0], pattern=pattern, also=tuple(also))
+        rest.append(Is(Atom(when=(test,), in_doubt=bool(in_doubt)), is_not))
+    return tuple(rest)
 
 
 def cases(formula: Formula) -> tuple[Case, ...]:

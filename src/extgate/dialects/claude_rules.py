@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from extgate.core.names import rule_name, rule_parts
 from extgate.core.policy import ArgTest, Effect
-from extgate.dialects.commands import Commands, Host, Paths, literal
+from extgate.dialects.arguments import Host, Paths
+from extgate.dialects.commands import Commands, literal
 from extgate.dialects.native import AGENT, MCP, MCP_TOOL, SKILL, TOOL, Place, RuleList, test
 
 SHELLS = ("Bash", "Monitor", "PowerShell")

@@ -1,4 +1,4 @@
-"""What a call's arguments say to rules on arguments: the commands of a shell line, paths, hosts.
+"""What a shell line says to rules on commands. Other arguments: arguments.py.
 
 Readings for `ArgTest`. What cannot be told for sure is None, which a deny takes for a match and an allow does not.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from itertools import permutations
 
 MAX_LINE = 16_384
 MAX_NESTING = 4
@@ -28,6 +29,14 @@ _MORE_WRAPPERS = frozenset(
 )
 _UNTOLD = re.compile(r"[$*?\[{~]")
 """In a command's own name: what it runs is told by the shell only."""
+_WAYS = (
+    *("{}", "nice {}", "{} > x", "{} 2>&1", "sudo {}", "X=1 {}", "LANG=C {}", "/bin/{}", "{} $(x)", "{} && x"),
+    *("sh -c '{}'", "$({})", "'{}'", "{} ''"),
+)
+"""How a command may stand in a line, so that one reading sees more of it than another."""
+_PAIRS = ("{} $({})", "{} > '{}'", "{} '{}'", "sh -c '{}; {}'", "nice {} && {}")
+_PAIRED = 4  # texts of which each pair is tried
+_UNTOLD_WAYS = ("{} '", "*{}", "$x {}", "{} `", "[ {}")
 _KEYWORDS = frozenset(
     {"if", "then", "else", "elif", "do", "while", "until", "fi", "done", "case", "esac", "for", "in", "}"}
 )
@@ -52,6 +61,16 @@ class Commands:
             return None
         parts = strict_commands(line) if self.is_strict else spelled_commands(line, self.unwraps, MAX_NESTING)
         return tuple(dict.fromkeys(parts)) if parts else None
+
+    def written(self, texts: Sequence[str]) -> Iterator[str]:
+        """Lines that run these commands, or them and others; at the end some that cannot be told."""
+        if len(texts) > 1:
+            yield " && ".join(texts)
+        for text in texts:
+            yield from (way.format(text) for way in _WAYS)
+        for text, other in permutations(texts[:_PAIRED], 2):
+            yield from (way.format(text, other) for way in _PAIRS)
+        yield from (way.format(text) for text in texts or ("x",) for way in _UNTOLD_WAYS)
 
 
 def _is_argv(value: object) -> bool:
@@ -232,58 +251,6 @@ def _unquoted(piece: str) -> list[str] | None:
         return shlex.split(piece)
     except ValueError:
         return None
-
-
-# ---------------------------------------------------------------------------------------------- other arguments
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """A path argument as absolute text below `root` (empty: as given), `.` and `..` resolved, `\\` read as `/`.
-
-    is_relative: what lies below the root is told from there, as `src/a`.
-    """
-
-    root: str = ""
-    home: str = ""
-    is_relative: bool = False
-
-    def __call__(self, value: object) -> tuple[str, ...] | None:
-        values = value if isinstance(value, list | tuple) else (value,)
-        if not values or not all(isinstance(text, str) and text for text in values):
-            return None
-        found = tuple(self.absolute(str(text)) for text in values)
-        below = f"{self.root.rstrip('/')}/"
-        return tuple(text.removeprefix(below) for text in found) if self.is_relative and self.root else found
-
-    def absolute(self, text: str) -> str:
-        """The path with its root before it."""
-        text = text.replace("\\", "/")
-        if text == "~" or text.startswith("~/"):
-            text = (self.home or "~") + text[1:]
-        elif not text.startswith("/") and not re.match(r"[A-Za-z]:/", text):
-            text = f"{self.root.rstrip('/')}/{text}" if self.root else text
-        parts: list[str] = []
-        for part in text.split("/"):
-            if part == ".." and parts and parts[-1] not in ("", ".."):
-                parts.pop()
-            elif part not in (".", "") or not parts:
-                parts.append(part)
-        return "/".join(parts) or "/"
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The host of a URL argument, in lower case."""
-
-    def __call__(self, value: object) -> tuple[str, ...] | None:
-        if not isinstance(value, str):
-            return None
-        try:
-            host = urlsplit(value if "://" in value else f"https://{value}").hostname
-        except ValueError:
-            return None
-        return (host.rstrip("."),) if host else None
 
 
 def literal(text: str, *, stars: str = "") -> str:

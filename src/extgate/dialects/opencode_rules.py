@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from extgate.core.names import Facet
 from extgate.core.patterns import matches
 from extgate.core.policy import ArgTest, Effect, Test
-from extgate.dialects.commands import Commands, Paths, literal
+from extgate.dialects.arguments import Paths
+from extgate.dialects.commands import Commands, literal
 from extgate.dialects.native import AGENT, MCP, MCP_TOOL, SKILL, TOOL, Place, RuleList, exact, test
 
 _MEMBERS = {

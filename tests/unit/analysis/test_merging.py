@@ -41,3 +41,19 @@ def test_hundreds_of_split_classes_are_equal_for_work_in_proportion_to_their_num
     (found,) = compare(profile(whole), profile(parts), kinds=["mcp_tool"])
     assert found.verdict == "equal"
     assert found.wider.spent + found.narrower.spent < 2000
+
+
+def test_one_with_at_least_one_character_more_and_one_without_it_are_a_star() -> None:
+    texts = ["t", "t?*", "a_z", "a_?*z", "b?", "b??*"]
+    alphabet = Alphabet.of([*texts, "t*", "a_*z", "b?*"])
+    found = merged([read_glob(text, alphabet) for text in texts])
+    assert set(found) >= {read_glob(text, alphabet) for text in ("t*", "a_*z", "b?*")}
+
+
+def test_servers_by_name_and_by_all_their_items_are_told_apart_for_little_work() -> None:
+    names = [f"server{at}_*" for at in range(200)]
+    sides = [{"mcp": {"disabled": [f"{name}{tail}" for name in names]}} for tail in ("", "/*")]
+    (found,) = compare(*map(profile, sides), kinds=["mcp_tool"])
+    assert found.verdict == "wider"
+    assert not found.narrower.undecided
+    assert found.wider.spent + found.narrower.spent < 1000

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extgate.dialects.commands import MAX_LINE, Commands, Host, Paths, literal
+from extgate.dialects.arguments import Host, Paths
+from extgate.dialects.commands import MAX_LINE, Commands, literal
 
 DENYING, ALLOWING = Commands(), Commands(is_strict=True)
 
