@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from extgate.core.extension import KINDS, Extension
-from extgate.core.names import Facet, Naming, refusal, shown_name
+from extgate.core.names import Facet, Naming, loose, refusal, shown_name
 from extgate.core.patterns import PatternSet, matches, nfc
 from extgate.core.policy import STRICTNESS, ArgTest, Effect, Entry, Policy, Profile, Rule, Test
 from extgate.core.uris import lenient_forms, uri_forms
@@ -228,6 +228,8 @@ def _args_hold(rule: Rule, args: Mapping[str, Any] | None) -> bool:
 def _argument_holds(test: ArgTest, args: Mapping[str, Any], *, in_doubt: bool) -> bool:
     value: Any = args
     for part in test.name.split(".") if test.name else ():
+        if isinstance(value, Mapping) and any(key != part and loose(str(key)) == loose(part) for key in value):
+            return in_doubt  # whoever runs it may take that for the argument
         value = value.get(part) if isinstance(value, Mapping) else None
     if test.reading:
         texts = None if value is None else test.reading(value)

@@ -66,6 +66,14 @@ def show(text: str) -> str:
     return "".join(f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in bad else c for c in text)
 
 
+def loose(key: str) -> str:
+    """A JSON key as the most lenient parsers compare keys: without letter case (Go's, C#'s) or joints (Go's newer).
+
+    Source: CVE-2026-27896, pkg.go.dev/encoding/json/v2 (seen 2026-11-30).
+    """
+    return key.upper().casefold().replace("-", "").replace("_", "")
+
+
 _GEMINI = "A-Za-z0-9_.:-"
 
 

@@ -47,7 +47,8 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgTest:
-    """A condition on one call: the named argument, as text, matches the pattern. No argument: it does not hold.
+    """A condition on one call: the named argument, as text, matches the pattern. No argument: it does not hold. A name
+    that lenient parsers take for it (`Command`) is a doubt, which holds for a deny or an ask and never for an allow.
 
     name: a dotted path into the arguments; empty means the arguments' canonical JSON.
     reading: cuts the argument into texts (the commands of a shell line), of which some must match, or all with `every`.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from extgate.audit.event import Event
+from extgate.core.explain import MAX_URI
 from extgate.core.extension import Extension
 from extgate.core.names import show
 from extgate.enforce.answer import Answer, unavailable_because
@@ -88,6 +89,8 @@ class Door:
 
     def judge_uri(self, uri: str, *, session: str) -> Judged:
         """Whether the resource that this URI means may be read, recorded. Several servers' is nobody's."""
+        if len(uri) > MAX_URI:  # before it is held against every template
+            return self._judged(self.gate.refuse_unknown(uri, "mcp_resource", action="read", session=session))
         found = self.view.resource(uri)
         if len(found) > 1:
             servers = " and ".join(sorted(show(ext.server or "") for ext in found))
@@ -131,7 +134,8 @@ class Door:
         return why
 
     def _is_twofold(self, arguments: bytes) -> bool:
-        return len(arguments) > MAX_TWIN_CHECK or has_twins(arguments)
+        is_object = arguments[:1] == b"{" or arguments == b"null"
+        return not is_object or len(arguments) > MAX_TWIN_CHECK or has_twins(arguments)
 
     def _judged(self, answer: Answer) -> Judged:
         ext = answer.decision.extension

@@ -1,17 +1,20 @@
 """JSON-RPC messages as the gateway reads them: the outer keys, each value left as the bytes it came in.
 
 A message is put together again from the keys that were read, so that what is forwarded is what was judged, a key that
-stands twice included. Values are never touched: fields that nobody here knows survive.
+stands twice included. Values are never touched: fields that nobody here knows survive, but a message with one that some
+parsers take for a judged one is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec import Raw
+
+from extgate.core.names import loose, show
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 REFUSED = -32003
@@ -62,6 +65,26 @@ def fields_of(data: Value | memoryview) -> Fields:
     return _FIELDS.decode(data)  # type: ignore[return-value]
 
 
+class Keys:
+    """The keys of one place by which a message is judged."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = frozenset(keys)
+        self._folded = {key.casefold() for key in keys} | {loose(key) for key in keys if not key.startswith("_")}
+
+    def otherwise(self, found: Iterable[str]) -> tuple[str, ...]:
+        """The keys that lenient parsers take for one of these, and others do not."""
+        known = self._folded
+        return tuple(k for k in found if k not in self.keys and known & {k.upper().casefold(), loose(k)})
+
+
+_MESSAGE = Keys("jsonrpc", "id", "method", "params", "result", "error")
+_PARAMS = Keys(
+    "name", "arguments", "uri", "ref", "cursor", "_meta", "taskId", "task", "level", "notifications",
+    "protocolVersion", "capabilities", "clientInfo", "progressToken", "requestId",
+)  # fmt: skip
+
+
 def read(data: bytes | memoryview) -> Envelope:
     """One message; its values are views of a memoryview. Raises EnvelopeError, also for a batch: no protocol version
     since 2025-06-18 has them."""
@@ -80,6 +103,10 @@ def read(data: bytes | memoryview) -> Envelope:
         params = fields_of(fields["params"]) if bytes(fields.get("params", b"null")) != b"null" else {}
     except BAD:
         raise EnvelopeError(INVALID_REQUEST, "`method` is no text or `params` no object", raw_id or b"null") from None
+    if not fields.keys() <= _MESSAGE.keys or not params.keys() <= _PARAMS.keys:
+        for key in (*_MESSAGE.otherwise(fields), *_PARAMS.otherwise(params)):
+            text = f"the key `{show(key)[:60]}` is a known one in other letters"
+            raise EnvelopeError(INVALID_REQUEST, text, raw_id or b"null")
     if bytes(fields.get("jsonrpc", b"")) != b'"2.0"' or not (method or raw_id):
         raise EnvelopeError(INVALID_REQUEST, "no JSON-RPC 2.0 message", raw_id or b"null")
     return Envelope(fields, method, raw_id, key, params)
@@ -139,11 +166,11 @@ def objects_of(value: Value | None) -> list[Fields]:
 
 
 def has_twins(data: bytes) -> bool:
-    """Whether some object in it has a key twice, so that two parsers could read it in two ways."""
+    """Whether some object in it has a key twice, for some parsers, so that two could read it in two ways."""
     import json
 
     def check(pairs: list[tuple[str, object]]) -> None:
-        if len({key for key, _ in pairs}) < len(pairs):
+        if len({loose(key) for key, _ in pairs}) < len(pairs):
             raise KeyError
 
     try:

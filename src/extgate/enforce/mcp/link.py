@@ -27,6 +27,7 @@ from extgate.enforce.mcp.tasks import EXTENSION
 ABOUT = json.encode({"name": "extgate", "version": __version__})
 _TASKS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
 _META_PREFIX = "io.modelcontextprotocol/"
+_META = json.Keys("progressToken", META_VERSION, META_CLIENT, META_CAPABILITIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class Link:
 
     def _params(self, call: Call, number: int) -> json.Fields:
         meta = json.object_of(call.params.get("_meta"))
+        for key in _META.otherwise(meta):
+            del meta[key]
         if call.token:
             meta["progressToken"] = b"%d" % number
         if call.is_modern and not self.is_modern:

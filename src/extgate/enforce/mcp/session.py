@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from extgate import __version__
 from extgate.core.extension import Extension
+from extgate.core.names import show
 from extgate.enforce.mcp import envelope as json
 from extgate.enforce.mcp import tasks
 from extgate.enforce.mcp.call import (
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from extgate.enforce.mcp.door import Door
 
 Actions = list[Action]
+
+_REF = json.Keys("type", "name", "uri")
 
 
 
@@ -225,6 +228,8 @@ class Session:
 
     def _complete(self, message: Envelope) -> Actions:
         ref = json.object_of(message.params.get("ref"))
+        for key in _REF.otherwise(ref):
+            return self.fail(message, INVALID_PARAMS, f"the key `{show(key)[:60]}` of `ref` is one in other letters")
         kind, name = json.text_of(ref.get("type")), json.text_of(ref.get("name"))
         uri = json.text_of(ref.get("uri"))
         if kind == "ref/prompt" and name is not None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-from extgate.core.names import show
+from extgate.core.names import loose, show
 from extgate.enforce.wire import spans
 from extgate.enforce.wire.spans import Fields, Span, UnclearError
 
@@ -42,17 +42,13 @@ def keys(data: bytes, span: Span, known: Collection[str], where: str) -> Fields:
     for key, place in spans.fields(data, span, where).items():
         name = snake(key)
         if name not in known:
-            if _flat(key) in map(_flat, known):
+            if loose(key) in map(loose, known):
                 raise UnclearError(f"{where} has the key `{show(key)[:60]}`, a known one in another spelling")
             name = key
         if name in made:
             raise UnclearError(f"{where} has `{show(name)[:60]}` in two spellings")
         made[name] = place
     return made
-
-
-def _flat(key: str) -> str:
-    return key.replace("_", "").replace("-", "").lower()
 
 
 def some(data: bytes, found: Fields, key: str) -> list[Span]:

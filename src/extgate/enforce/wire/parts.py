@@ -47,7 +47,7 @@ def exact(data: bytes, span: Span, wanted: Collection[str], where: str) -> Field
     """An object's keys, none of which is one of the wanted in other letters: some parsers take it for that one."""
     found = spans.fields(data, span, where)
     for key in found:
-        if key not in wanted and key.lower() in wanted:
+        if key not in wanted and key.upper().casefold() in wanted:
             raise UnclearError(f"{where} has the key `{key[:60]}`, a known one in other letters")
     return found
 

@@ -83,7 +83,8 @@ def fields(data: bytes, span: Span | Field, where: str = "the body") -> Fields:
     if found and (place is None or place[1] is not None):
         raise UnclearError(f"{where} has a key twice")
     letters = "".join(made)
-    if letters != letters.lower() and len({key.lower() for key in made}) < len(made):
+    is_plain = letters.isascii() and letters == letters.lower()
+    if not is_plain and len({key.upper().casefold() for key in made}) < len(made):
         raise UnclearError(f"{where} has keys that differ in letter case alone")
     return made
 

@@ -219,6 +219,71 @@ def test_a_name_that_stands_twice_is_sent_on_as_it_was_judged() -> None:
 
 
 @pytest.mark.parametrize(
+    "key", ["Name", "NAME", "Arguments", "argument\u017f", "TaSk", "URI", "Ref", "task_id", "_Meta", "LeveL"]
+)  # fmt: skip
+def test_a_key_that_go_and_c_sharp_take_for_a_judged_one_reaches_no_server(key: str) -> None:
+    client = World("mcp: {disabled: ['slack/send']}").client()
+    params = {"name": "slack__find", "arguments": {}, key: "send"}
+    data = json.dumps({"jsonrpc": "2.0", "id": 90, "method": "tools/call", "params": params}).encode()
+    with pytest.raises(EnvelopeError, match="known one in other letters"):
+        client.send(data)
+    assert client.asked == []
+
+
+@pytest.mark.parametrize("key", ["Method", "METHOD", "ID", "Params", "param\u017f", "JSONRPC", "Result"])
+def test_a_message_has_no_key_that_go_and_c_sharp_take_for_another(key: str) -> None:
+    data = json.dumps({"jsonrpc": "2.0", "id": 90, "method": "ping", key: "tools/call"}).encode()
+    with pytest.raises(EnvelopeError, match="known one in other letters"):
+        envelope.read(data)
+
+
+def test_keys_that_nobody_takes_for_judged_ones_go_on() -> None:
+    client = World().client()
+    params = {"name": "slack__send", "names": 1, "meta": 2, "x-uri": 3, "Title": 4, "_meta": {"ID": 5, "task_id": 6}}
+    assert client.ask("tools/call", params) == {}
+    assert client.asked[0][1]["params"] == params | {"name": "send"}
+
+
+def test_a_reference_under_another_spelling_of_its_keys_completes_nothing() -> None:
+    client = World("mcp: {disabled: ['slack/triage']}").client()
+    ref = {"type": "ref/resource", "uri": "wiki://page/{name}", "Type": "ref/prompt", "Name": "triage"}
+    answer = client.ask("completion/complete", {"ref": ref, "argument": {"name": "a", "value": ""}})
+    assert "other letters" in refused(answer)
+    assert client.asked == []
+
+
+def test_only_the_gateway_s_own_progress_token_reaches_a_server() -> None:
+    client = World().client()
+    meta = {"progressToken": "t", "ProgressToken": 1, "progre\u017f\u017ftoken": 2, "k": 3}
+    client.ask("tools/call", {"name": "slack__send", "_meta": meta})
+    sent = client.asked[0][1]
+    assert sent["params"]["_meta"] == {"progressToken": sent["id"], "k": 3}
+
+
+@pytest.mark.parametrize("arguments", [{"Command": "rm -rf /"}, {"command": "ls", "COMMAND": "rm -rf /"}])
+def test_an_argument_under_another_spelling_of_its_name_does_not_pass_a_rule_on_it(arguments: dict[str, str]) -> None:
+    world = World("{}", layer(rule("deny", "slack/send", kind="mcp_tool", when=(("command", "rm *"),))))
+    client = world.client()
+    assert refused(client.call("slack__send", arguments))
+    assert client.asked == []
+
+
+def test_a_uri_that_is_too_long_is_held_against_nothing() -> None:
+    client = World().client()
+    assert "not installed" in refused(client.ask("resources/read", {"uri": "wiki://page/" + "\u00e9" * 5_000_000}))
+    assert client.asked == []
+
+
+@pytest.mark.parametrize("arguments", ['"rm -rf /"', '["rm -rf /"]', "7"])
+def test_arguments_that_are_no_object_pass_no_rule_on_them(arguments: str) -> None:
+    world = World("{}", layer(rule("deny", "slack/send", kind="mcp_tool", when=(("command", "rm *"),))))
+    client = world.client()
+    answer = client.ask("tools/call", {"name": "slack__send", "arguments": json.loads(arguments)})
+    assert "two ways" in refused(answer)
+    assert client.asked == []
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b"", b"[]", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b"nul", b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
