@@ -16,10 +16,14 @@ from extgate.core.names import cuts_of, in_namespace, starts_of, wire_names
 from extgate.core.policy import STRICTNESS
 from extgate.enforce.gate import Gate
 from extgate.enforce.wire.clients import CALLABLE, Args, Client, Reader, Target
+from extgate.enforce.wire.spans import UnclearError
 
 UNKNOWN = "unknown"
 _KEPT, _KEPT_ANSWERS = 20_000, 1_000
 _HELD = 4 * 1024 * 1024
+MAX_STRANGERS = 5_000
+"""Most names that nothing installed has, and that were not in an earlier request, of one request: each is looked at in
+every way that it could be meant."""
 
 Owners = tuple[Extension, ...]
 
@@ -115,6 +119,7 @@ class Judge:
         self.memory = memory if memory is not None else Memory()
         self._behind = behind
         self._added: dict[str, Reader] = {}
+        self._strangers = 0
 
     # ------------------------------------------------------------------------------------------ what a name means
 
@@ -150,6 +155,10 @@ class Judge:
 
     def _unknown(self, names: Sequence[str], kinds: Sequence[str]) -> list[Extension]:
         """All that something of unknown origin could be: of one kind, or native, or an item of a server."""
+        self._strangers += 1
+        if self._strangers > MAX_STRANGERS:
+            self.memory.owners = {}  # what was not judged is not known the next time either
+            raise UnclearError(f"the request names more than {MAX_STRANGERS} things that nobody here knows")
         if "mcp_tool" not in kinds:
             return [Extension(kind=kind, name=names[-1], source=UNKNOWN) for kind in kinds]
         name, mark = names[0], self.client.mark

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from extgate.enforce.wire.clients import CALLABLE
 from extgate.enforce.wire.judge import Entry
+from extgate.enforce.wire.pieces import named
 
 Cut = tuple[int, int, str]
 """A piece of a text, in characters, and what takes its place."""
@@ -109,9 +110,9 @@ def entries_of(text: str, kinds: tuple[str, ...], but: Collection[str] = ()) -> 
 
     but: names that are the tool's own arguments.
     """
-    blocks = list(_TAGGED.finditer(text))
+    blocks = list(named(text, ("skill", "agent", "tool"), 0, len(text)))
     if blocks:
-        items = [Listed(Entry(b["name"].strip(), kinds), b.start(), b.end()) for b in blocks]
+        items = [Listed(Entry(block.name.strip(), kinds), block.start, block.end) for block in blocks]
     else:
         begins = list(_BULLET.finditer(text))
         ends = [_entry_end(text, begin.end(), begins[at + 1].start() if at + 1 < len(begins) else len(text))
@@ -119,11 +120,6 @@ def entries_of(text: str, kinds: tuple[str, ...], but: Collection[str] = ()) -> 
         items = [Listed(Entry(_plain(b["name"]), kinds), b.start(), end) for b, end in zip(begins, ends, strict=True)]
         items = [item for item in items if " " not in item.entry.name and item.entry.name not in but]
     return [Section(tuple(items), items[0].start, items[-1].end)] if items else []
-
-
-_TAGGED = re.compile(
-    r"[ \t]*<(?P<tag>skill|agent|tool)>(?:(?!</(?P=tag)>).)*?<name>(?P<name>[^<]*)</name>.*?</(?P=tag)>\n?", re.DOTALL
-)
 
 
 def _plain(name: str) -> str:

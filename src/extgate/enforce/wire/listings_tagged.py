@@ -7,16 +7,20 @@ model, 2026-11-30. Other text is left as it stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from extgate.enforce.wire import spans
 from extgate.enforce.wire.judge import Entry
 from extgate.enforce.wire.listings import HINTS, Listed, Section, sections
+from extgate.enforce.wire.pieces import Piece, between, named, tree, with_blanks
 from extgate.enforce.wire.reading import Reading
 from extgate.enforce.wire.spans import Span
 
 _SKILL, _AGENT = ("skill",), ("subagent",)
+
+
+_Find = Callable[[str, int, int], Iterable[Piece]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,38 +29,47 @@ class _Block:
 
     begin: str
     end: str
-    items: re.Pattern[str]
+    items: _Find
     kinds: tuple[str, ...] = ()
     is_server: bool = False
 
 
-def _tagged(tag: str) -> re.Pattern[str]:
+def _tagged(tag: str) -> _Find:
     """`<tag>…<name>NAME</name>…</tag>` with its line."""
-    inside = rf"(?:(?!</{tag}>).)*?"
-    return re.compile(rf"[ \t]*<{tag}>{inside}<name>(?P<name>[^<]*)</name>{inside}</{tag}>[ \t]*\n?", re.DOTALL)
+    return lambda text, start, end: named(text, (tag,), start, end)
+
+
+def _matched(pattern: re.Pattern[str]) -> _Find:
+    return lambda text, start, end: (Piece(m.start(), m["name"], m.end()) for m in pattern.finditer(text, start, end))
+
+
+def _skills(text: str, start: int, end: int) -> Iterable[Piece]:
+    """Skills between tags, or in Hermes' index."""
+    is_tagged = text.find("<skill>", start, end) >= 0
+    return named(text, ("skill",), start, end) if is_tagged else tree(text, start, end)
+
+
+def _servers(text: str, start: int, end: int) -> Iterable[Piece]:
+    return with_blanks(text, between(text, _SERVER, _SERVER_END, start, end), start, end)
 
 
 _BULLET = re.compile(r"^[ \t]*- (?P<name>[^\s`:][^\n]*?): [^\n]*\n?", re.MULTILINE)
-_TREE = re.compile(
-    r"^(?:  \S[^\n]*:[^\n]*\n(?=    - [^\n]*\n(?!    - )))?    - (?P<name>[^\n]+?)(?:: [^\n]*)?\n", re.MULTILINE
-)
-"""Hermes' index: a category's line goes with its skill where it has one only."""
 _QUOTED = re.compile(r"'(?P<name>[^'\n]+)'(?:, (?='))?")
 _ARROW = re.compile(r"^- (?P<name>\S+) -> (?:(?!^- \S+ -> ).)*", re.MULTILINE | re.DOTALL)
-_SERVER = re.compile(r"[ \t]*<server name=\"(?P<name>[^\"<>]*)\">(?:(?!</server>).)*</server>[ \t]*\n?", re.DOTALL)
+_SERVER, _SERVER_END = re.compile(r"<server name=\"(?P<name>[^\"<>]*)\">"), re.compile("</server>")
 _TOLD = re.compile(
     r"The following are instructions provided by the tool server '(?P<name>[^'\n]*)':\n"
-    r"---\[start of server instructions\]---\n.*?\n---\[end of server instructions\]---\n*",
-    re.DOTALL,
+    r"---\[start of server instructions\]---\n"
 )
+_TOLD_END = re.compile(r"\n---\[end of server instructions\]---\n*")
 
 _BLOCKS = (
-    _Block("<available_skills>", "</available_skills>", _tagged("skill"), _SKILL),
-    _Block("<skills_instructions>", "</skills_instructions>", _BULLET, _SKILL),
+    _Block("<available_skills>", "</available_skills>", _skills, _SKILL),
+    _Block("<skills_instructions>", "</skills_instructions>", _matched(_BULLET), _SKILL),
     _Block("<available_subagents>", "</available_subagents>", _tagged("subagent"), _AGENT),
     _Block("<available_agents>", "</available_agents>", _tagged("agent"), _AGENT),
-    _Block("The following sub-agents are available:\n", "\n\nRemember", _ARROW, _AGENT),
-    _Block("<mcp_instructions>", "</mcp_instructions>", _SERVER, is_server=True),
+    _Block("The following sub-agents are available:\n", "\n\nRemember", _matched(_ARROW), _AGENT),
+    _Block("<mcp_instructions>", "</mcp_instructions>", _servers, is_server=True),
 )
 HINTS_TAGGED = (
     b"available_s",
@@ -77,16 +90,18 @@ def tagged(text: str) -> list[Section]:
             items = tuple(_items(text, block, start, end))
             if items:
                 found.append(Section(items, items[0].start, items[-1].end))
-    for told in _TOLD.finditer(text):
-        item = Listed(Entry(told["name"], ()), told.start(), told.end(), is_server=True)
-        found.append(Section((item,), told.start(), told.end()))
+    for told in between(text, _TOLD, _TOLD_END, 0, len(text)):
+        item = Listed(Entry(told.name, ()), told.start, told.end, is_server=True)
+        found.append(Section((item,), told.start, told.end))
     return _apart(sorted(found, key=lambda section: section.start))
 
 
 def quoted(text: str, kinds: tuple[str, ...]) -> list[Section]:
     """The names of `(Available: 'a', 'b')` in the description of a tool that starts them (Gemini CLI)."""
-    found = []
+    found, end = [], 0
     for start in (match.end() for match in _AVAILABLE.finditer(text)):
+        if start < end or end < 0:  # inside the one before, or behind the last bracket
+            continue
         end = text.find(")", start)
         items = [Listed(Entry(q["name"], kinds), q.start(), q.end()) for q in _QUOTED.finditer(text, start, end)]
         found += [Section(tuple(items), items[0].start, items[-1].end)] if items else []
@@ -107,11 +122,8 @@ def _between(text: str, block: _Block) -> Iterator[tuple[int, int]]:
 
 
 def _items(text: str, block: _Block, start: int, end: int) -> Iterator[Listed]:
-    pattern = block.items
-    if block.kinds == _SKILL and "<skill>" not in text[start:end] and pattern is not _BULLET:
-        pattern = _TREE
-    for item in pattern.finditer(text, start, end):
-        yield Listed(Entry(item["name"].strip(), block.kinds), item.start(), item.end(), block.is_server)
+    for item in block.items(text, start, end):
+        yield Listed(Entry(item.name.strip(), block.kinds), item.start, item.end, block.is_server)
 
 
 def _apart(found: list[Section]) -> list[Section]:

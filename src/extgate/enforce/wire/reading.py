@@ -22,6 +22,8 @@ from extgate.enforce.wire.turn import Turn
 _SUSPECT = re.compile(r"tool|function|mcp|skill|agent|plugin|connector|server|definition|schema|action|command", re.I)
 """Words in a key nobody here knows that make it a place where a tool could hide."""
 MAX_DEPTH = 60
+MAX_ENTRIES = 100_000
+"""Most rows of lists and entries of listings of one request."""
 
 
 @dataclass(slots=True)
@@ -56,11 +58,13 @@ class Reading:
         self.edits = Edits(data)
         self._groups: list[Group] = []
         self._texts: list[tuple[Span, str, list[Section]]] = []
+        self._entries = 0
 
     # ------------------------------------------------------------------------------------------ gathering
 
     def group(self, rows: Sequence[Span | Field], empty: Callable[[], None] | None = None) -> Group:
         """A new group over these rows."""
+        self._grow(len(rows))
         made = Group(rows, empty)
         self._groups.append(made)
         return made
@@ -68,7 +72,13 @@ class Reading:
     def add_text(self, span: Span, text: str, found: list[Section]) -> None:
         """A text with listings in it, at its place."""
         if found:
+            self._grow(sum(len(section.items) for section in found))
             self._texts.append((span, text, found))
+
+    def _grow(self, more: int) -> None:
+        self._entries += more
+        if self._entries > MAX_ENTRIES:
+            raise UnclearError(f"the request lists more than {MAX_ENTRIES} things")
 
     def unless_quiet(self, reader: str, span: Span, read: Callable[[], bool]) -> None:
         """Reads a message, but not one that was found, byte by byte the same, to have nothing in it to judge.
@@ -93,7 +103,7 @@ class Reading:
         for key, place in found.items():
             if key in known:
                 continue
-            if key.lower() in known:
+            if key.upper().casefold() in known:
                 raise UnclearError(f"{where} has the key `{show(key)[:60]}`, a known one in other letters")
             if self.options.unknown == "refuse" and self._could_hide(key, place.span):
                 raise UnclearError(f"{where} has the key `{show(key)[:60]}`, which is not known and could hold tools")

@@ -10,6 +10,7 @@ import pytest
 from extgate.core.extension import Server
 from extgate.enforce.wire.anthropic import MESSAGES
 from extgate.enforce.wire.provider import Options
+from extgate.enforce.wire.spans import UnclearError
 from tests.unit.enforce.wire.world import body, inventory, said, tool, turn
 
 TOOLS = """Our house rules.
@@ -175,3 +176,45 @@ def test_a_tool_that_starts_agents_or_skills_does_not_list_the_hidden_ones() -> 
     assert "secret" not in made[1]["description"]
     assert "<skill><name>fine</name></skill>\n</available_skills>" in made[1]["description"]
     assert json.loads(MESSAGES.request(body(tools=tools), turn(""), Options()))["tools"] == tools
+
+
+N = 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<available_skills>" + "<skill><name>a</name>" * N, "<available_skills>" + "<skill>" * N,
+        "<available_agents>" + "<agent><name>a" * N, "<mcp_instructions>" + '<server name="a">' * N,
+        "<available_skills>" + " " * N * 10, "<mcp_instructions>" + " " * N * 10,
+        "<available_skills>\n    - " + "a: " * N, "<available_skills>\n  " + "a:" * N + "\n    x",
+        "The following are instructions provided by the tool server 'x':\n---[start of server instructions]---\n" * N,
+    ],
+)  # fmt: skip
+def test_a_text_of_half_listings_costs_no_more_than_its_length(text: str) -> None:
+    """In squares or cubes of the length this would not come back."""
+    (made,) = sent([{"role": "user", "content": text}], RULES)
+    assert made["content"] == text
+
+
+@pytest.mark.parametrize("text", ["<skill><name>a</name>" * N, " " * N * 10 + "<skill>", "(Available: 'a'" * N])
+def test_a_description_of_half_listings_costs_no_more_than_its_length(text: str) -> None:
+    (made,) = json.loads(MESSAGES.request(body(tools=[tool("skill", description=text)]), turn(RULES), Options()))[
+        "tools"
+    ]
+    assert made["description"] == text
+
+
+def test_what_stands_inside_another_piece_is_that_pieces() -> None:
+    text = "<available_skills><skill><skill><name>secret</name></skill></skill><skill><name>a</name></skill>"
+    (made,) = sent([{"role": "user", "content": text}], RULES)
+    assert made["content"] == "<available_skills></skill><skill><name>a</name></skill>"
+
+
+def test_a_request_that_lists_more_than_anybody_has_is_refused() -> None:
+    heading = "The following deferred tools are now available via ToolSearch. Load them first:\n"
+    known = [{"role": "user", "content": heading + "WebFetch\n" * 100_001}]
+    strangers = [{"role": "user", "content": heading + "".join(f"t_{n}\n" for n in range(5_001))}]
+    for messages in (known, strangers, strangers):
+        with pytest.raises(UnclearError, match="more than"):
+            sent(messages, RULES)
