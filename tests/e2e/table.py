@@ -16,8 +16,10 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
@@ -28,40 +30,60 @@ from tests.e2e.clients.intents import INTENTS
 from tests.e2e.clients.lab import Lab
 from tests.e2e.clients.observe import COLUMNS, behind_the_wire, observe, runtime
 from tests.e2e.clients.page import page
-from tests.e2e.clients.record import KEPT, PAGE, STATE, Record, load, stamp
+from tests.e2e.clients.record import KEPT, PAGE, STATE, Json, Record, load, stamp
 from tests.e2e.clients.verdicts import counts, verdict, verdicts
 
 
 def run(
-    names: Iterable[str], intents: Sequence[str], *, fresh: bool = False, keep: bool = False, state: Path = STATE
+    names: Iterable[str],
+    intents: Sequence[str],
+    *,
+    fresh: bool = False,
+    keep: bool = False,
+    state: Path = STATE,
+    jobs: int = 1,
 ) -> Record:
-    """The record with these cells in it; saved after each of them."""
-    record = load(state)
+    """The record with these cells in it; saved after each of them. jobs: runtimes that run side by side."""
+    record, saving = load(state), threading.Lock()
     record.date = date.today().isoformat()
-    try:
-        for name in names:
+
+    def save(name: str, intent: str = "", cell: Json | None = None) -> None:
+        with saving:
             record.versions[name] = CLIENTS[name].version
-            try:
-                command = installed(name)
-            except NotInstalled as error:
-                record.skipped[name] = str(error)
-                print(f"{name}: skipped: {error}", flush=True)
-                continue
-            record.skipped.pop(name, None)
-            stamps = {column: stamp(column, name) for column in COLUMNS}
-            for intent in intents:
-                _cell(record, name, intent, command, stamps, fresh=fresh, keep=keep)
-                record.save(state)
+            if cell is not None:
+                record.at(name, intent)
+                record.cells[name][intent] = cell
+            record.save(state)
+
+    def row(name: str) -> None:
+        try:
+            command = installed(name)
+        except NotInstalled as error:
+            record.skipped[name] = str(error)
+            print(f"{name}: skipped: {error}", flush=True)
+            save(name)
+            return
+        record.skipped.pop(name, None)
+        stamps = {column: stamp(column, name) for column in COLUMNS}
+        for intent in intents:
+            with saving:
+                before = dict(record.at(name, intent))
+            save(name, intent, _cell(before, name, intent, command, stamps, fresh=fresh, keep=keep))
+
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for done in [pool.submit(row, name) for name in names]:
+            done.result()
     finally:
+        pool.shutdown(cancel_futures=True)
         worker.stop_all()
-        record.save(state)
     return record
 
 
 def _cell(
-    record: Record, name: str, intent: str, command: Sequence[str], stamps: dict[str, str], *, fresh: bool, keep: bool
-) -> None:
-    cell = record.at(name, intent)
+    cell: Json, name: str, intent: str, command: Sequence[str], stamps: dict[str, str], *, fresh: bool, keep: bool
+) -> Json:
+    """The cell with what was seen now."""
     cell["deny"] = _deny(name, intent)
     started, ran = time.monotonic(), []
     for column in COLUMNS:
@@ -81,6 +103,7 @@ def _cell(
     found = verdict(name, intent, cell)
     took = f"{time.monotonic() - started:.0f} s" if ran else "kept"
     print(f"{name:14} {intent:15} {found.native:9} -> {found.after:10} ({took}) {found.why[:200]}", flush=True)
+    return cell
 
 
 def _deny(name: str, intent: str) -> dict[str, object] | None:
@@ -112,6 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
     parser.add_argument("--keep", action="store_true", help="keep what was seen with other code")
     parser.add_argument("--state", type=Path, default=STATE, metavar="FILE", help="where what was seen is kept")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runtimes that run side by side")
     parser.add_argument("--join", type=Path, action="append", default=[], metavar="FILE", help="take these in as well")
     parser.add_argument("--write", action="store_true", help="write the page and the record of docs/reference")
     parser.add_argument("--because", default="", metavar="WHY", help="with --write: why cells were not run")
@@ -126,6 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         fresh=options.fresh,
         keep=options.keep,
         state=options.state,
+        jobs=options.jobs,
     )
     rows = verdicts(record)
     unrun = {row.runtime for row in rows if "not run" in (row.native, row.after)}

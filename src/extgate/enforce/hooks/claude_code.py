@@ -14,7 +14,7 @@ SHAPE = Shape(
     runtime="claude-code",
     skills={"Skill": ("skill", "command", "name")},
     spawns={"Agent": (("subagent_type",), "general-purpose"), "Task": (("subagent_type",), "general-purpose")},
-    readers=frozenset({"ReadMcpResourceTool"}),
+    readers=frozenset({"ReadMcpResourceTool", "ReadMcpResourceDirTool"}),
     listers=frozenset({"ListMcpResourcesTool"}),
     files={
         "Read": ("read", ("file_path",)),

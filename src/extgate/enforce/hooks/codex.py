@@ -22,7 +22,7 @@ SHAPE = Shape(
 )
 
 
-AGENTS = {
+SPACED = {
     f"{space}{name}": f"multi_agent_v1::{tool}"
     for space in ("collaboration", "multi_agent_v1")
     for name, tool in (
@@ -30,14 +30,14 @@ AGENTS = {
         *(("followup_task", "send_input"), ("send_message", "send_input")),
         *(("interrupt_agent", "close_agent"), ("list_agents", "wait_agent")),
     )
-}
-"""Tools about agents as a hook is told them, with the one of extgate's data that does the same."""
+} | {"clocksleep": "clock::sleep"}
+"""Tools of namespaces as a hook is told them, with the one of extgate's data that does the same."""
 
 
 def read(payload: Args) -> Call:
     """The call, a shell's under the name that it has for the model. Raises PayloadError."""
     tool, args = text(payload, "tool_name", needed=True), mapping(payload, "tool_input", needed=True)
-    tool = AGENTS.get(tool, tool)
+    tool = SPACED.get(tool, tool)
     if tool == SHELL:
         tool, args = "exec_command", {**args, "cmd": args.get("command", args.get("cmd"))}
     return Call(
