@@ -31,7 +31,7 @@ EXTGATE = [sys.executable, "-m", "extgate.cli.main"]
 
 def finding_about(lab: Lab, entry: str) -> str:
     """The code of a warning or error of `extgate check` that quotes this entry; the empty text for none."""
-    ran = lab.run([*EXTGATE, "-w", str(lab.workspace), "check", "--trust", "--json"], lab.environment(), 60)
+    ran = lab.run([*EXTGATE, "-w", str(lab.workspace), "check", "--trust", "--json"], lab.environment(), 300)
     rows = json.loads(ran.out)["findings"]
     return next((row["code"] for row in rows if row["severity"] != "info" and f"`{entry}`" in row["message"]), "")
 
@@ -42,7 +42,7 @@ def apply(lab: Lab, runtime: str) -> Ran:
     Its exit 3 says that something denied stays open, which the run will show.
     """
     for words in (["trust", "--yes"], ["apply", runtime, "probe", "--project", str(lab.project)]):
-        ran = lab.run([*EXTGATE, "-w", str(lab.workspace), *words], lab.environment(), 60)
+        ran = lab.run([*EXTGATE, "-w", str(lab.workspace), *words], lab.environment(), 300)
         if ran.code not in (0, OPEN):
             return ran
     return replace(ran, code=0)

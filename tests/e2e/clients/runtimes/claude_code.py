@@ -11,7 +11,7 @@ from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "claude-code"
 WIRE = "anthropic"
-TIMEOUT_S = 90.0
+TIMEOUT_S = 500.0
 IS_HOST = False
 LEAD = {"agents": {"lead": {"description": "Leads.", "body": "You lead."}}, "args": ["--agent", "lead"]}
 

@@ -15,7 +15,7 @@ from tests.e2e.clients.wires import Call, Json, Step, Turn
 
 NAME = "codex"
 WIRE = "responses"
-TIMEOUT_S = 90.0
+TIMEOUT_S = 500.0
 IS_HOST = False
 
 

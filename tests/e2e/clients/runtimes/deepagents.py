@@ -12,7 +12,7 @@ from tests.e2e.clients.wires import Call, Step, Turn, whatever_is_offered
 
 NAME = "deepagents"
 WIRE = "chat"
-TIMEOUT_S = 240.0
+TIMEOUT_S = 500.0
 IS_HOST = True
 
 

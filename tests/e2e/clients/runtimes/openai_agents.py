@@ -12,7 +12,7 @@ from tests.e2e.clients.wires import Call, Step
 
 NAME = "openai-agents"
 WIRE = "chat"
-TIMEOUT_S = 240.0
+TIMEOUT_S = 500.0
 IS_HOST = True
 NO_SKILLS = NotThere(why="the framework has no skills")
 
