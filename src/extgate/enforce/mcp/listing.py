@@ -11,7 +11,7 @@ from extgate.enforce.mcp.call import META_SUBSCRIPTION, MODERN, Action, Reply, i
 from extgate.enforce.mcp.catalog import CHANGED, View
 from extgate.enforce.mcp.envelope import INVALID_PARAMS, REFUSED, Envelope, Id
 from extgate.enforce.mcp.long import Long, parts_of
-from extgate.enforce.mcp.started import is_declared, undeclared
+from extgate.enforce.mcp.started import ACKNOWLEDGED, is_declared, undeclared
 
 if TYPE_CHECKING:
     from extgate.enforce.mcp.session import Session
@@ -71,11 +71,11 @@ class Lists:
         self._listening[message.key] = (message.id, words)
         self._tell(self._session.door.view)
         honoured = {f"{word}ListChanged": b"true" for word in sorted(words)}
-        tasks, asked = self._session.started.listen(message, wanted)
+        tasks = self._session.started.wanted(wanted)
         if tasks:
-            honoured["taskIds"] = json.encode(tasks)
-        acknowledged = "notifications/subscriptions/acknowledged"
-        return [self._notice(acknowledged, message.key, {"notifications": json.write(honoured)}), *asked]
+            honoured["taskIds"] = json.encode(list(tasks))
+        begin = self._notice(ACKNOWLEDGED, message.key, {"notifications": json.write(honoured)})
+        return self._session.started.listen(message, tasks, [begin])
 
     def unlisten(self, key: Id | None) -> list[Action]:
         """Closes a stream."""

@@ -31,7 +31,7 @@ from extgate.enforce.mcp.envelope import INVALID_PARAMS, INVALID_REQUEST, METHOD
 from extgate.enforce.mcp.listing import Lists, capabilities
 from extgate.enforce.mcp.long import Data
 from extgate.enforce.mcp.options import ASKED, ASKS, Limits
-from extgate.enforce.mcp.started import Book, StatelessTasks
+from extgate.enforce.mcp.started import ACKNOWLEDGED, LISTEN, Book, StatelessTasks
 from extgate.enforce.mcp.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 Actions = list[Action]
 
 _REF = json.Keys("type", "name", "uri")
-
 
 
 class Session:
@@ -289,9 +288,11 @@ class Session:
 
     def finish(self, call: Call, data: Data) -> Actions:
         """The answer to a call, for the client; nothing when it no longer waits."""
-        if call.key is None or self.in_flight.get(call.key) is not call or call.done is not None:
+        if call.key is None or self.in_flight.get(call.key) is not call:
             return []
         del self.in_flight[call.key]
+        if call.method == LISTEN:
+            return self.started.heard(call.server, call)
         if not call.is_modern and (call.task is not None or call.method.startswith("tasks/")):
             data = self.tasks.answered(call, data)
         return [Reply(data, call.key, is_last=True)]
@@ -319,7 +320,7 @@ class Session:
             return [Reply(json.write(message.fields), self._about(server))]
         if message.method == "notifications/tasks/status":
             return self.tasks.told(server, message)
-        if message.method == "notifications/tasks":
+        if message.method in ("notifications/tasks", ACKNOWLEDGED):
             return self.started.noted(server, message)
         if message.method == "notifications/resources/updated":
             uri = json.text_of(message.params.get("uri"))

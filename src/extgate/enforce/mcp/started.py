@@ -25,7 +25,7 @@ from extgate.enforce.mcp.tasks import ENDED, EXTENSION, MAX_ARGUMENTS
 if TYPE_CHECKING:
     from extgate.enforce.mcp.session import Session
 
-LISTEN = "subscriptions/listen"
+LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
 MAX_STARTED, MAX_ALL = 1_000, 50_000
 """Tasks of one caller, and of all, that are known at a time."""
 MAX_KEPT = 64 * 1024 * 1024
@@ -48,6 +48,18 @@ class Started:
     arguments: bytes | None
     until: float
     has_ended: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """Of a client, with news of tasks. id: of its request, as it came. unheard: the calls to servers that have not yet
+    said that they will tell; begin: what the client gets once there are none."""
+
+    id: bytes
+    tasks: frozenset[str]
+    calls: tuple[Call, ...]
+    unheard: list[Call]
+    begin: list[Action]
 
 
 @dataclass(slots=True, eq=False)
@@ -108,9 +120,15 @@ class StatelessTasks:
     """What one client of the stateless era may know of its tasks."""
 
     def __init__(self, session: Session, book: Book) -> None:
-        self._session: Session = weakref.proxy(session)  # so that one that ended goes at once
+        self._ref = weakref.ref(session)  # so that one that ended goes at once
         self._book = book
-        self._listening: dict[Id, tuple[bytes, frozenset[str], tuple[Call, ...]]] = {}
+        self._listening: dict[Id, _Stream] = {}
+
+    @property
+    def _session(self) -> Session:
+        session = self._ref()
+        assert session is not None
+        return session
 
     def may_begin(self, message: Envelope) -> bool:
         """Whether the server may be told that this call may become a task."""
@@ -161,38 +179,55 @@ class StatelessTasks:
 
     # ------------------------------------------------------------------------------------------ news
 
-    def listen(self, message: Envelope, wanted: Fields) -> tuple[list[str], list[Action]]:
-        """The tasks whose news the client gets on a stream that it opens, and what has to be asked for that."""
+    def wanted(self, wanted: Fields) -> dict[str, Started]:
+        """The tasks, by id, whose news a client asks for and may have."""
         ids = json.value_of(wanted.get("taskIds"))
         known = [self._book.find(id, *self._owner) for id in _texts(ids)[:MAX_STARTED]]
-        tasks = {task.id: task for task in known if task is not None and self._may_hear_of(task)}
+        return {task.id: task for task in known if task is not None and self._may_hear_of(task)}
+
+    def listen(self, message: Envelope, tasks: Mapping[str, Started], begin: list[Action]) -> list[Action]:
+        """Opens a stream of news of these. begin: its first message, which waits for the servers of the tasks."""
         by_server: dict[str, list[str]] = {}
         for task in tasks.values():
             by_server.setdefault(task.server, []).append(task.its)
         calls = tuple(self._call(message, server, its) for server, its in by_server.items())
+        if not calls:
+            return begin
         assert message.key is not None
-        if calls:
-            self._listening[message.key] = (message.id, frozenset(tasks), calls)
-        return list(tasks), [Ask(call) for call in calls]
+        self._listening[message.key] = _Stream(message.id, frozenset(tasks), calls, list(calls), begin)
+        return [Ask(call) for call in calls]
 
     def unlisten(self, key: Id | None) -> list[Action]:
         """What has to be done when a stream closes."""
         found = self._listening.pop(key, None) if key is not None else None
-        calls = [call for call in found[2] if call.key in self._session.in_flight] if found else []
+        calls = [call for call in found.calls if call.key in self._session.in_flight] if found else []
         for call in calls:
-            self._ended(call)
+            self._session.in_flight.pop(call.key or "", None)
         return [Cancel(call) for call in calls]
+
+    def heard(self, server: str, call: Call | None = None) -> list[Action]:
+        """What follows when a server says that it will tell of tasks; or, of a call, that it will not."""
+        for stream in self._listening.values():
+            found = next(
+                (one for one in stream.unheard if one is call or (call is None and one.server == server)), None
+            )
+            if found is not None:
+                stream.unheard.remove(found)
+                return [] if stream.unheard else stream.begin
+        return []
 
     def noted(self, server: str, message: Envelope) -> list[Action]:
         """What becomes of a server's news of a task: it goes to its client, while that may use the tool."""
+        if message.method == ACKNOWLEDGED:
+            return self.heard(server)
         task = self._book.of_server(server, json.text_of(message.params.get("taskId")) or "")
         if task is None or (task.agent, task.caller) != self._owner:
             return []
         self._note(task, message.params)
-        key = next((key for key, (_, ids, _) in self._listening.items() if task.id in ids), None)
+        key = next((key for key, stream in self._listening.items() if task.id in stream.tasks), None)
         if key is None or not self._may_hear_of(task) or why_not_asked(self._session, server, message.params):
             return []
-        about = json.object_of(message.params.get("_meta")) | {META_SUBSCRIPTION: self._listening[key][0]}
+        about = json.object_of(message.params.get("_meta")) | {META_SUBSCRIPTION: self._listening[key].id}
         params = {**message.params, "taskId": json.encode(task.id), "_meta": json.write(about)}
         return [Reply(json.write({**message.fields, "params": json.write(params)}), key)]
 
@@ -202,13 +237,8 @@ class StatelessTasks:
         if "_meta" in message.params:
             params["_meta"] = message.params["_meta"]
         call = Call(session=self._session, server=server, method=LISTEN, params=params, key=key, is_modern=True)
-        call.done = lambda ended: self._ended(call)
         self._session.in_flight[key] = call
         return call
-
-    def _ended(self, call: Call) -> None:
-        if call.key is not None:
-            self._session.in_flight.pop(call.key, None)
 
     def _may_hear_of(self, task: Started) -> bool:
         door = self._session.door

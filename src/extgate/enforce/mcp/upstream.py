@@ -28,12 +28,15 @@ from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pipe import Pipe, PipeError, Target, open_stdio
 from extgate.enforce.mcp.reading import UpstreamError, read_lists
 from extgate.enforce.mcp.session import Session
+from extgate.enforce.mcp.started import LISTEN
 
 State = Literal["configured", "connected", "failed"]
 RETRY_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 """Waits before a lost server is started again; the last goes on."""
 _OPEN = {"stdio": open_stdio, "http": open_http, "sse": open_sse}
-_MODERN_ONLY = (METHOD_NOT_FOUND, json.UNSUPPORTED_VERSION, json.INVALID_REQUEST, json.INVALID_PARAMS)
+_MODERN_ONLY = (
+    METHOD_NOT_FOUND, json.UNSUPPORTED_VERSION, json.HEADER_MISMATCH, json.INVALID_REQUEST, json.INVALID_PARAMS,
+)  # fmt: skip
 
 
 class Rim(Protocol):
@@ -256,7 +259,7 @@ class Upstream:
     def ask(self, call: Call) -> None:
         """Sends a call, or keeps it while the session starts; one that cannot be sent is answered at once."""
         if self.state == "connected" and self._pipe is not None:
-            call.sent_at = time.monotonic() if call.done is None else 0.0
+            call.sent_at = 0.0 if call.method == LISTEN else time.monotonic()  # that one waits for no answer
             _, data = self.link.ask(call)
             self._pipe.send(data, call)
         elif self.state == "configured" and len(self._waiting) < self.limits.in_flight:

@@ -216,9 +216,11 @@ def listening(caller: Caller, ids: list[str]) -> tuple[Session, list[Any]]:
     return session, actions
 
 
-def news(session: Session, server: str, id: str, **more: Any) -> list[dict[str, Any]]:
+def news(
+    session: Session, server: str, id: str, method: str = "notifications/tasks", **more: Any
+) -> list[dict[str, Any]]:
     params = {**TASK, "taskId": id, **more, "_meta": {META_SUBSCRIPTION: 7}}
-    message = {"jsonrpc": "2.0", "method": "notifications/tasks", "params": params}
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
     actions = session.noted(server, envelope.read(json.dumps(message).encode()), None)
     return [json.loads(bytes(action.data)) for action in actions]  # type: ignore[union-attr, arg-type]
 
@@ -226,8 +228,9 @@ def news(session: Session, server: str, id: str, **more: Any) -> list[dict[str, 
 def test_news_of_a_task_come_on_the_stream_that_asked_for_them(caller: Caller) -> None:
     id, other = caller.begin(), caller.begin(task={**TASK, "taskId": "t2"})
     session, actions = listening(caller, [id, "unknown"])
-    acknowledged = json.loads(actions[0].data)["params"]
-    assert acknowledged["notifications"] == {"taskIds": [id]}
+    assert [type(action) for action in actions] == [Ask]  # its server has not yet said that it will tell
+    (acknowledged,) = news(session, "slack", "", method="notifications/subscriptions/acknowledged")
+    assert acknowledged["params"]["notifications"] == {"taskIds": [id]}
     server, sent = caller.asked[-1]
     assert (server, sent["method"], sent["params"]["notifications"]) == (
         "slack",
@@ -240,6 +243,16 @@ def test_news_of_a_task_come_on_the_stream_that_asked_for_them(caller: Caller) -
     }  # fmt: skip
     assert [news(session, "other", "t1"), news(session, "slack", "t2"), news(session, "slack", "t3")] == [[], [], []]
     assert other
+
+
+def test_a_stream_begins_also_when_the_server_will_not_tell(caller: Caller) -> None:
+    id = caller.begin()
+    session, actions = listening(caller, [id])
+    answered = session.finish(actions[0].call, b"{}")
+    assert [json.loads(bytes(action.data))["method"] for action in answered] == [  # type: ignore[union-attr, arg-type]
+        "notifications/subscriptions/acknowledged"
+    ]
+    assert session.in_flight == {}
 
 
 def test_a_stream_says_which_of_the_server_s_it_is(caller: Caller) -> None:
