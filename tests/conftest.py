@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+
+import pytest
+
+from tests.residents import end_residents
 
 with suppress(ImportError):  # the environments of tests/e2e, one a framework, hold pytest alone
     from hypothesis import HealthCheck, settings
@@ -16,3 +21,10 @@ with suppress(ImportError):  # the environments of tests/e2e, one a framework, h
     )
     settings.register_profile("explore", settings.get_profile("extgate"), derandomize=False, max_examples=1000)
     settings.load_profile("extgate")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_resident_stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hooks that tests ran leave no process behind."""
+    yield
+    end_residents(tmp_path_factory.getbasetemp())
