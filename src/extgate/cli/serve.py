@@ -86,5 +86,4 @@ async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
                 say(f"ready: http://{host}:{front.port}/agents/{agent}/mcp")
             await over.wait()
             front.drain()
-            if others is not None:
-                await others.drain()
+            await asyncio.gather(front.drain_wire(), *([others.drain()] if others is not None else []))

@@ -112,6 +112,13 @@ class Address:
         """Takes no new calls; those in flight go on. What comes is answered with where to go, not cut off."""
         if self.front is not None:
             self.front.is_draining = True
+            if self.front.wire is not None:
+                self.front.wire.is_ending = True
+
+    async def drain_wire(self) -> None:
+        """Lets answers of models' providers end that are on their way, for a while: what they call is still judged."""
+        if self.front is not None and self.front.wire is not None:
+            await self.front.wire.drain(self.settings.limits.drain_s)
 
     def _hosts(self) -> frozenset[str]:
         own = {urlsplit(self.settings.callers.url).hostname or self.host, self.host}

@@ -6,6 +6,8 @@ the provider's own header where extgate holds the key.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -90,6 +92,15 @@ class Wire:
         self._memories: dict[str, Memory] = {}
         self._behind: dict[str, tuple[View, str, Relayed]] = {}
         self._origins: dict[str, Origin] = {}
+        self._running: set[Request] = set()
+        self.is_ending = False
+
+    async def drain(self, seconds: float) -> None:
+        """Takes no new requests; returns when the running ones have their answers, or the time for that is over."""
+        self.is_ending = True
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and any(not request.is_over for request in self._running):
+            await asyncio.sleep(0.02)
 
     def close(self) -> None:
         """Closes every connection to a provider."""
@@ -104,6 +115,11 @@ class Wire:
         provider = PROVIDERS.get(name)
         if provider is None:
             request.answer(404, f"no provider `{name[:60]}`\n".encode(), "text/plain; charset=utf-8")
+            return
+        if self.is_ending:
+            request.is_kept = False
+            why = "extgate: the gateway is ending; try again, another one may be there"
+            request.answer(503, provider.error(503, why), JSON, {"retry-after": "1"})
             return
         if request.twice:
             what = f"the header `{min(request.twice)[:60]}` came more than once"
@@ -195,6 +211,7 @@ class Wire:
         origin = self._origin(upstream.url or job.provider.url)
         query = job.query if upstream.key is None else _without_key(job.query)
         path = origin.parts.path.rstrip("/") + job.path + (f"?{query}" if query else "")
+        self._running = {running for running in self._running if not running.is_over} | {request}
         relay = Relay(request, job.provider, route.api, turn, partial(self._note, judge.gate))
         relay.sent = origin.send(request.method, headers, body, relay, path or "/")
 
