@@ -134,7 +134,18 @@ def follow(view: RuntimeView, agent: Agent) -> None:
         facts = account.facts
         if facts.get("links") and facts.get("agent") == agent.id and where.items() <= facts.items():
             ground = Ground(view=view, agent=agent, account=account, scope=facts["scope"])
-            skills_view.refresh(skills_view.view_folder(ground), skills_view.visible(ground))
+            with _alone(account.folder.parent):
+                skills_view.refresh(skills_view.view_folder(ground), skills_view.visible(ground))
+
+
+def follow_all(workspace: Workspace) -> None:
+    """The same for every runtime and agent that was applied from a workspace. Raises WorkspaceError, OSError."""
+    root, agents = os.path.realpath(workspace.homes.root), {agent.id: agent for agent in workspace.agents}
+    for facts in (account.facts for runtime in PLANS for account in accounts_of(runtime)):
+        agent = agents.get(facts["agent"]) if os.path.realpath(facts["workspace"]) == root else None
+        if agent is not None and os.path.isdir(facts["project"]):
+            project = Path(facts["project"])
+            follow(RuntimeView(workspace=workspace, runtime=facts["runtime"], project=project), agent)
 
 
 def can_relay() -> bool:

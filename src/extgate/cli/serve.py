@@ -6,15 +6,19 @@ import asyncio
 import importlib
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from extgate.core.names import show
 from extgate.errors import ExtgateError
+
+if TYPE_CHECKING:
+    from extgate.gateway.running import Gateway
+    from extgate.workspace import Workspace
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -58,6 +62,28 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
+def keep_views(gateway: Gateway, say: Callable[[str], None]) -> None:
+    """Lets the skill folders of runtimes under `apply` follow each refresh, so that none waits for its next hook call.
+
+    On the hub's loop; the disk is left to a thread.
+    """
+    from extgate.applied.work import follow_all
+
+    loop, before = asyncio.get_running_loop(), gateway.on_refreshed
+
+    def follow(workspace: Workspace) -> None:
+        try:
+            follow_all(workspace)
+        except (ExtgateError, OSError) as error:
+            say(f"skills of a runtime stay as they were: {error}")
+
+    def refreshed() -> None:
+        before()
+        loop.run_in_executor(None, follow, gateway.host.workspace)
+
+    gateway.on_refreshed = refreshed
+
+
 async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
     from extgate.gateway.address import open_front, why_not_here
     from extgate.gateway.replicas import open_replicas
@@ -82,6 +108,7 @@ async def _serve(root: Path, host: str, port: int, trust: bool) -> None:
             others = None  # they are left last: what calls in flight count for is given back before
             if settings.shared is not None:
                 others = await stack.enter_async_context(open_replicas(settings.shared, gateway, front))
+            keep_views(gateway, say)
             for agent in sorted(gateway.hub.doors):
                 say(f"ready: http://{host}:{front.port}/agents/{agent}/mcp")
             await over.wait()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from extgate.applied import skills_view
 from extgate.applied.skills_view import refresh, relink
 from extgate.cli.apply import NAMES
+from extgate.cli.serve import keep_views
 from extgate.hook_session import Sessions
+from extgate.workspace import Workspace
 from tests.unit.applied.test_apply import PROFILE, apply, files, mine, place
 
 __all__ = ["place"]
@@ -108,3 +113,26 @@ def test_each_runtime_gets_the_visible_skills_and_loses_them(place: Path, runtim
     (place / "ws/agents/a.yaml").write_text(PROFILE)
     assert files(place) == before
     assert not list((place / "home/.local/share/extgate/views").iterdir())
+
+
+def test_a_gateway_that_runs_takes_away_what_is_denied_meanwhile(place: Path) -> None:
+    told = json.loads(apply(place, "claude-code", "--json").stdout)["skills"]
+    (entry,) = map(Path, told)
+    before = (place / "ws/agents/a.yaml").read_text()
+    workspace, said, over = place / "ws", [], []
+    (place / "ws/agents/a.yaml").write_text(PROFILE.replace("[secret]", "[secret, open]"))
+
+    async def refreshed() -> None:
+        host = SimpleNamespace(workspace=Workspace.open(workspace))
+        gateway: Any = SimpleNamespace(host=host, on_refreshed=lambda: over.append(1))
+        keep_views(gateway, said.append)
+        gateway.on_refreshed()
+        await asyncio.get_running_loop().shutdown_default_executor()  # waits for what it does
+
+    assert (entry / "SKILL.md").exists()
+    asyncio.run(refreshed())
+    assert not (entry / "SKILL.md").exists()
+    (place / "ws/agents/a.yaml").write_text(before)
+    asyncio.run(refreshed())
+    assert (entry / "SKILL.md").exists()
+    assert (said, over) == ([], [1, 1])
