@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from extgate.cli.options import complete_agents
 from extgate.core.names import show
 from extgate.errors import ExtgateError
+
+if TYPE_CHECKING:
+    from extgate.gateway.running import Gateway
 
 
 @click.command("mcp")
@@ -43,7 +49,24 @@ async def _serve(root: Path, agent: str, trust: bool) -> None:
     def say(line: str) -> None:
         print(f"extgate: {show(line)}", file=sys.stderr)
 
-    async with open_gateway(root, agents=frozenset({agent}), trust=trust, is_exclusive=True, say=say) as gateway:
-        front = await open_stdio_front(gateway.hub, agent)
+    async with (
+        AsyncExitStack() as stack,
+        open_gateway(root, agents=frozenset({agent}), trust=trust, is_exclusive=True, say=say) as gateway,
+    ):
+        why_not = await _join(gateway, agent, stack)
+        front = await open_stdio_front(gateway.hub, agent, why_not)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, front.closed.set)
         await front.closed.wait()
+
+
+async def _join(gateway: Gateway, agent: str, stack: AsyncExitStack) -> Callable[[], str]:
+    """Joins the replicas that the settings name, where they do. Returns what says why the agent is not served now."""
+    shared = gateway.settings.shared
+    if shared is None:
+        return lambda: ""
+    from extgate.gateway.replicas import open_replicas
+
+    replicas = await stack.enter_async_context(open_replicas(shared, gateway))
+    with suppress(TimeoutError):  # who says hello before that is told why not
+        await asyncio.wait_for(replicas.has_joined.wait(), shared.stale_s)
+    return lambda: replicas.why_not(agent)

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from extgate.enforce.callers.proxies import is_within
 from extgate.enforce.mcp.elsewhere import Elsewhere
+from extgate.enforce.mcp.front_http import Front
 from extgate.enforce.mcp.quotas import MemoryCounters
 from extgate.enforce.mcp.shared import SETTINGS, Agreement, Shared, SharedError
 from extgate.errors import WorkspaceError
@@ -31,15 +32,20 @@ GONE = "-"
 
 
 @asynccontextmanager
-async def open_replicas(settings: SharedSettings, gateway: Gateway, address: Address) -> AsyncIterator[Replicas]:
-    """Joins the other replicas, for as long as it is open. Raises WorkspaceError when that cannot be."""
+async def open_replicas(
+    settings: SharedSettings, gateway: Gateway, address: Address | None = None
+) -> AsyncIterator[Replicas]:
+    """Joins the other replicas, for as long as it is open. address: None for one that is reached over stdin alone.
+
+    Raises WorkspaceError when that cannot be.
+    """
     try:
         from extgate.enforce.mcp.shared_redis import RedisShared, connect
     except ImportError:
         fix = "install extgate[shared]"
         raise WorkspaceError("gateway.shared needs the package `redis`", fix=fix) from None
-    place = settings.address or address.url
-    if not is_within(urlsplit(place).hostname or "", settings.peers) or urlsplit(place).hostname in ("0.0.0.0", "::"):
+    place = "" if address is None else settings.address or address.url
+    if place and not _is_reached(place, settings):
         fix = "write `gateway: {shared: {address: http://ADDRESS:PORT, peers: [NETWORK]}}`"
         raise WorkspaceError(f"other replicas cannot reach this one at `{place}`", fix=fix)
     try:
@@ -50,7 +56,9 @@ async def open_replicas(settings: SharedSettings, gateway: Gateway, address: Add
     shared = RedisShared(
         redis, replica=replica, place=place, prefix=settings.name, stale_s=settings.stale_s, revision=settings.revision
     )
-    replicas = Replicas(settings, gateway, address, shared)
+    replicas = Replicas(settings, gateway, shared)
+    if address is not None:
+        replicas.attach(address)
     shared.start()
     try:
         yield replicas
@@ -62,30 +70,34 @@ async def open_replicas(settings: SharedSettings, gateway: Gateway, address: Add
 class Replicas:
     """This replica among the others."""
 
-    def __init__(self, settings: SharedSettings, gateway: Gateway, address: Address, shared: Shared) -> None:
-        self._settings, self._gateway, self._address, self.shared = settings, gateway, address, shared
+    def __init__(self, settings: SharedSettings, gateway: Gateway, shared: Shared) -> None:
+        self._settings, self._gateway, self.shared = settings, gateway, shared
         self.agreement = Agreement(mine=self._marks())
-        self._has_joined = False
+        self.has_joined = asyncio.Event()
         self._strange, self._telling = set(self.agreement.mine), set[str]()
         self._tasks: set[asyncio.Task[None]] = set()
         self._reloading: asyncio.Task[None] | None = None
-        front = address.front
-        assert front is not None
-        self._front = front
         longest = gateway.hub.limits.message
         self._elsewhere = Elsewhere(shared.replica, shared.place_of, settings.peers, longest)
-        front.elsewhere, front.why_not_here, front.not_ready = self._elsewhere, self.why_not, self.why_not_ready
+        self._front: Front | None = None
         gateway.hub.book.new_id = self._elsewhere.new_id
         gateway.hub.quotas.counters = shared.counters
         gateway.hub.on_list_changed = shared.tell
-        gateway.on_refreshed, address.on_tokens = self._refreshed, self._tokens
-        shared.on_marks, shared.on_withdrawn, shared.on_news = self._on_marks, address.withdraw, self._on_news
-        shared.on_empty = self._join
+        gateway.on_refreshed = self._refreshed
+        shared.on_marks, shared.on_news, shared.on_empty = self._on_marks, self._on_news, self._join
+
+    def attach(self, address: Address) -> None:
+        """Has an address serve only what this replica may serve, and relay what belongs to others."""
+        self._front = front = address.front
+        assert front is not None
+        front.elsewhere, front.why_not_here, front.not_ready = self._elsewhere, self.why_not, self.why_not_ready
+        address.on_tokens, self.shared.on_withdrawn = self._tokens, address.withdraw
 
     def close(self) -> None:
         for task in tuple(self._tasks):
             task.cancel()
-        self._front.elsewhere = None
+        if self._front is not None:
+            self._front.elsewhere = None
         self._elsewhere.close()
         self._gateway.hub.quotas.counters = MemoryCounters()
 
@@ -99,13 +111,13 @@ class Replicas:
         """Why an agent is not served here now; empty when it is."""
         if why := self.shared.why_blind():
             return why
-        if not self._has_joined:
+        if not self.has_joined.is_set():
             return "this replica has not yet heard what the others know"
         return self.agreement.why_not(agent)
 
     def why_not_ready(self) -> str:
         """Why this replica takes no clients now; empty when it does."""
-        return self.shared.why_blind() or ("" if self._has_joined else "joining")
+        return self.shared.why_blind() or ("" if self.has_joined.is_set() else "joining")
 
     # ------------------------------------------------------------------------------------------ policies
 
@@ -132,9 +144,9 @@ class Replicas:
         for agent, mine in self.agreement.mine.items():
             known = self.agreement.theirs.get(agent)
             self._learn(agent, await self.shared.agree(agent, known or mine, known or ""))
-        if not self._has_joined:
+        if not self.has_joined.is_set():
             self._later(self._try_again())
-        self._has_joined = True
+        self.has_joined.set()
 
     async def _try_again(self) -> None:
         """Files that no replica ever had in force come in force once no other replica is there."""
@@ -156,7 +168,7 @@ class Replicas:
             was, theirs = before.get(agent, ""), self.agreement.theirs.get(agent)
             if mark == theirs:
                 self._strange.discard(agent)
-            elif self._has_joined and (was == theirs or theirs is None or agent in self._strange):
+            elif self.has_joined.is_set() and (was == theirs or theirs is None or agent in self._strange):
                 self._tell(agent, was if was == theirs else "")
 
     def _tell(self, agent: str, before: str) -> None:
@@ -218,6 +230,11 @@ class Replicas:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _is_reached(place: str, settings: SharedSettings) -> bool:
+    host = urlsplit(place).hostname or ""
+    return is_within(host, settings.peers) and host not in ("0.0.0.0", "::")
 
 
 def written(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from typing import cast
 
 from extgate.enforce.mcp import envelope as json
@@ -37,10 +38,10 @@ class Outlet(asyncio.BaseProtocol):
 
 
 class StdioFront(asyncio.Protocol):
-    """Reads messages of one client. closed: set when it has hung up."""
+    """Reads messages of one client. closed: set when it has hung up. why_not: why the agent is not served now."""
 
-    def __init__(self, hub: Hub, agent: str, pump: Pump) -> None:
-        self.hub, self._pump = hub, pump
+    def __init__(self, hub: Hub, agent: str, pump: Pump, why_not: Callable[[], str] = lambda: "") -> None:
+        self.hub, self._pump, self._why_not = hub, pump, why_not
         self.session: Session = hub.open(agent, "stdio", self.send)
         self.closed = asyncio.Event()
         self._rest = bytearray()
@@ -77,7 +78,9 @@ class StdioFront(asyncio.Protocol):
             return
         try:
             message = json.read(line)
-            if self.hub.is_ready_for(message):
+            if message.is_request and message.method != "ping" and (why := self._why_not()):
+                self.send(Reply(json.error(message.id, json.REFUSED, why)))
+            elif self.hub.is_ready_for(message):
                 self.hub.receive(self.session, message)
             else:
                 self.hub.later(self._when_ready(message))
@@ -91,12 +94,13 @@ class StdioFront(asyncio.Protocol):
         self.hub.receive(self.session, message)
 
 
-async def open_stdio_front(hub: Hub, agent: str) -> StdioFront:
+async def open_stdio_front(hub: Hub, agent: str, why_not: Callable[[], str] = lambda: "") -> StdioFront:
     """Takes stdin and stdout for one client. What else would print to stdout goes to stderr from now on."""
     loop = asyncio.get_running_loop()
     wire = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     _, outlet = await loop.connect_write_pipe(lambda: Outlet(hub.limits.unsent), wire)
-    _, front = await loop.connect_read_pipe(lambda: StdioFront(hub, agent, outlet.pump), os.fdopen(os.dup(0), "rb", 0))
+    stdin = os.fdopen(os.dup(0), "rb", 0)
+    _, front = await loop.connect_read_pipe(lambda: StdioFront(hub, agent, outlet.pump, why_not), stdin)
     return front
