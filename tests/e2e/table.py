@@ -44,7 +44,7 @@ def run(
     jobs: int = 1,
 ) -> Record:
     """The record with these cells in it; saved after each of them. jobs: runtimes that run side by side."""
-    record, saving = load(state), threading.Lock()
+    record, saving, is_over = load(state), threading.Lock(), threading.Event()
     record.date = date.today().isoformat()
 
     def save(name: str, intent: str = "", cell: Json | None = None) -> None:
@@ -66,6 +66,8 @@ def run(
         record.skipped.pop(name, None)
         stamps = {column: stamp(column, name) for column in COLUMNS}
         for intent in intents:
+            if is_over.is_set():
+                return
             with saving:
                 before = dict(record.at(name, intent))
             save(name, intent, _cell(before, name, intent, command, stamps, fresh=fresh, keep=keep))
@@ -75,6 +77,7 @@ def run(
         for done in [pool.submit(row, name) for name in names]:
             done.result()
     finally:
+        is_over.set()
         pool.shutdown(cancel_futures=True)
         worker.stop_all()
     return record

@@ -38,7 +38,8 @@ class Record:
         self.skipped |= other.skipped
         self.unfinished |= other.unfinished
         for runtime, cells in other.cells.items():
-            self.cells[runtime] = {**self.cells.get(runtime, {}), **cells}
+            ran = {intent: cell for intent, cell in cells.items() if "control" in cell}
+            self.cells[runtime] = {**self.cells.get(runtime, {}), **ran}
 
     def save(self, path: Path = STATE) -> None:
         """Writes it whole."""
