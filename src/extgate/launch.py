@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ class Place:
 
     folder: for files that live as long as the process. hook: the hook's command for a shell. settings: what a program
     reads of its own lists and hooks, in its own form. upstreams: addresses of providers, where files name them.
-    holds: providers whose key extgate holds.
+    holds: providers whose key extgate holds. denied: the gateway's names of tools that the program's own files deny.
     """
 
     wire: str
@@ -49,6 +49,7 @@ class Place:
     settings: Mapping[str, Any] = field(default_factory=dict)
     upstreams: Mapping[str, str] = field(default_factory=dict)
     holds: frozenset[str] = frozenset()
+    denied: tuple[str, ...] = ()
 
     @property
     def proof(self) -> str:
@@ -110,7 +111,7 @@ def codex(place: Place) -> Start:
     provider: dict[str, Any] = {"name": "extgate", "base_url": f"{place.wire}/openai/v1", "wire_api": "responses"}
     has_key = bool(place.environ.get("OPENAI_API_KEY")) or "openai" in place.holds
     provider |= {"env_key": "OPENAI_API_KEY"} if has_key else {"requires_openai_auth": True}
-    server: dict[str, Any] = {"url": place.mcp}
+    server: dict[str, Any] = {"url": place.mcp, **({"disabled_tools": list(place.denied)} if place.denied else {})}
     if place.token:
         provider["env_http_headers"] = {PROOF: "EXTGATE_PROOF"}
         server["bearer_token_env_var"] = "EXTGATE_TOKEN"
@@ -152,10 +153,19 @@ def opencode(place: Place) -> Start:
     }  # fmt: skip
     others = {name: {"enabled": False} for found in own for name in _mapping(found.get("mcp"))}
     server = {"type": "remote", "url": place.mcp, "headers": place.headers, "enabled": True}
-    content = {"provider": providers, "mcp": {**others, GATEWAY: server}}
     before = _mapping(_loads(place.environ.get("OPENCODE_CONFIG_CONTENT", "")))
+    content: dict[str, Any] = {"provider": providers, "mcp": {**others, GATEWAY: server}}
+    if place.denied:
+        content["permission"] = _permission(before, own, place.denied)
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps({**before, **content})}
     return Start(env=env, walls=("wire", "gateway"), left=tuple(left))
+
+
+def _permission(before: Mapping[str, Any], own: Sequence[Mapping[str, Any]], denied: Iterable[str]) -> dict[str, Any]:
+    """opencode's permissions with these tools denied last. A text holds for everything, and would be lost below it."""
+    said: object = next((found["permission"] for found in (before, *own) if "permission" in found), {})
+    kept = {"*": said} if isinstance(said, str) else _mapping(before.get("permission"))
+    return {**kept, **{f"{GATEWAY}_{name}": "deny" for name in denied}}
 
 
 def gemini(place: Place) -> Start:
@@ -164,9 +174,10 @@ def gemini(place: Place) -> Start:
     before = _read(Path(place.environ.get(variable) or "/etc/gemini-cli/settings.json"))
     hook = {"name": "extgate", "type": "command", "command": place.hook, "timeout": HOOK_S * 1000}
     hooks = _mapping(before.get("hooks"))
+    less = {"excludeTools": list(place.denied)} if place.denied else {}
     settings = {
         **before,
-        "mcpServers": {GATEWAY: {"httpUrl": place.mcp, "headers": place.headers}},
+        "mcpServers": {GATEWAY: {"httpUrl": place.mcp, "headers": place.headers, **less}},
         "mcp": {**_mapping(before.get("mcp")), "allowed": [GATEWAY]},
         "hooksConfig": {**_mapping(before.get("hooksConfig")), "enabled": True},
         "hooks": {**hooks, "BeforeTool": [*hooks.get("BeforeTool", []), {"matcher": ".*", "hooks": [hook]}]},
@@ -192,7 +203,8 @@ def hermes(place: Place) -> Start:
     model = _mapping(config.get("model"))
     model |= {"provider": "custom", "base_url": f"{place.wire}/openai/v1"}
     model |= {"api_key": place.environ.get("OPENAI_API_KEY", HELD)} if not model.get("api_key") else {}
-    server = {"url": place.mcp, "headers": place.headers}
+    less = {"tools": {"exclude": list(place.denied)}} if place.denied else {}
+    server = {"url": place.mcp, "headers": place.headers, **less}
     (made / "config.yaml").write_text(json.dumps({**config, "model": model, "mcp_servers": {GATEWAY: server}}))
     return Start(env={"HERMES_HOME": str(made)}, walls=("wire", "gateway"))
 

@@ -85,6 +85,7 @@ def _place(job: Job, ground: Ground, made: Path, url: str, token: str, environ: 
         wire=f"{agent}/wire", mcp=f"{agent}/mcp", token=token, folder=made, project=job.project, hook=ground.shell_hook,
         environ=environ, settings=settings, upstreams=known,
         holds=frozenset(name for name, one in wire.upstreams.items() if one.key is not None),
+        denied=ground.relayed_denies,
     )  # fmt: skip
 
 

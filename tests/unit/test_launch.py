@@ -140,6 +140,39 @@ def test_hermes_has_a_home_that_is_the_users_but_for_its_config(tmp_path: Path) 
     assert "http://x" in (home / "config.yaml").read_text()
 
 
+def test_what_the_users_own_files_deny_leaves_the_gateways_tools(tmp_path: Path) -> None:
+    denied = {"denied": ("wiki__find",)}
+    said = dict(word.split("=", 1) for word in STARTS["codex"](place(tmp_path, **denied)).args[1::2])
+    assert tomllib.loads(f"value = {said['mcp_servers']}")["value"]["extgate"]["disabled_tools"] == ["wiki__find"]
+    found = read(STARTS["gemini"](place(tmp_path, **denied)).env["GEMINI_CLI_SYSTEM_SETTINGS_PATH"])
+    assert found["mcpServers"]["extgate"]["excludeTools"] == ["wiki__find"]
+    made = STARTS["hermes"](place(tmp_path, {"HERMES_HOME": str(tmp_path / "none")}, token="", **denied))
+    config = json.loads((Path(made.env["HERMES_HOME"]) / "config.yaml").read_text())
+    assert config["mcp_servers"]["extgate"]["tools"] == {"exclude": ["wiki__find"]}
+
+
+@pytest.mark.parametrize(
+    ("file", "environment", "expected"),
+    [
+        ({}, {}, []),
+        ({"permission": {"bash": "deny"}}, {}, []),
+        ({"permission": "deny"}, {}, [("*", "deny")]),
+        ({"permission": "allow"}, {"permission": {"bash": "deny"}}, [("bash", "deny")]),
+        ({}, {"permission": "ask"}, [("*", "ask")]),
+    ],
+    ids=repr,
+)
+def test_opencode_keeps_what_its_permissions_said(
+    tmp_path: Path, file: Any, environment: Any, expected: list[tuple[str, str]]
+) -> None:
+    (tmp_path / "opencode.json").write_text(json.dumps(file))
+    before = {"OPENCODE_CONFIG_CONTENT": json.dumps(environment)}
+    _, content = opencode(tmp_path, environ=before, denied=("wiki__find",))
+    assert list(content["permission"].items()) == [*expected, ("extgate_wiki__find", "deny")]
+    _, content = opencode(tmp_path, environ=before)
+    assert content.get("permission") == environment.get("permission")
+
+
 @pytest.mark.parametrize(
     ("runtime", "client"), [("hermes", "hermes"), ("gemini", "gemini-cli"), ("claude-code", "claude-code")]
 )
