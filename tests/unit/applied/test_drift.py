@@ -11,29 +11,20 @@ import pytest
 import tomlkit
 from click.testing import CliRunner
 
+from extgate.applied.drift.table import drift
 from extgate.applied.trees import edit
 from extgate.cli.apply import NAMES
 from extgate.cli.main import cli
+from extgate.homes import find_homes
+from extgate.shapes import finding_dict
 from tests.unit.applied.test_apply import MINE, PROFILE, SERVERS, apply, mine, place
 
 __all__ = ["place"]
 
 
-@pytest.fixture(autouse=True)
-def stock(place: Path) -> Path:
-    """An inventory, so that no check starts a server."""
-    path = place / "stock.json"
-    path.write_text(json.dumps({"tools": [], "skills": [], "mcp": [{"server": name} for name in SERVERS]}))
-    return path
-
-
 def check(place: Path) -> list[dict[str, Any]]:
-    """Findings about what was applied; the exit code says whether one is an error."""
-    words = ["-w", str(place / "ws"), "check", "--json", "--inventory", str(place / "stock.json")]
-    done = CliRunner().invoke(cli, words, catch_exceptions=False)
-    rows: list[dict[str, Any]] = [row for row in json.loads(done.stdout)["findings"] if row["code"].startswith("EG09")]
-    assert not rows or done.exit_code == (3 if any(row["severity"] == "error" for row in rows) else done.exit_code)
-    return rows
+    """Findings about what was applied."""
+    return [finding_dict(finding) for finding in drift(find_homes(place / "ws"))]
 
 
 def codes(place: Path) -> list[str]:
@@ -271,9 +262,21 @@ def test_another_workspaces_accounts_and_taken_back_ones_say_nothing(place: Path
     path = applied(place, "gemini")
     path.write_text("{}")
     (place / "other" / "agents").mkdir(parents=True)
-    words = ["-w", str(place / "other"), "check", "--json", "--inventory", str(place / "stock.json")]
-    assert "EG09" not in CliRunner().invoke(cli, words, catch_exceptions=False).stdout
+    assert drift(find_homes(place / "other")) == ()
     assert codes(place) == ["EG090"]
     path.write_text(MINE["gemini"][1])
     assert apply(place, "gemini", "--undo").exit_code == 0
     assert check(place) == []
+
+
+def test_the_command_tells_it_and_ends_as_errors_do(place: Path) -> None:
+    stock = place / "stock.json"
+    stock.write_text(json.dumps({"tools": [], "skills": [], "mcp": [{"server": name} for name in SERVERS]}))
+    (place / "ws" / "agents" / "a.yaml").write_text("id: a\n")
+    words = ["-w", str(place / "ws"), "check", "--json", "--inventory", str(stock)]
+    path = applied(place, "gemini")
+    assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
+    path.write_text("{}")
+    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert done.exit_code == 3
+    assert {row["code"] for row in json.loads(done.stdout)["findings"]} >= {"EG090"}
