@@ -21,6 +21,11 @@ DEADLINE_S = 45
 STAY_S = 10.0
 """Seconds that the process that stays has for an answer, before the call is judged here."""
 GREETING = b"extgate-hook 1\n"
+PLACES = (
+    "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME",
+    "CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME",
+)  # fmt: skip
+"""The variables that say where the user's own files are: a call in another place of these is another's."""
 OPTIONS = {"--agent": 1, "-w": 2, "--workspace": 2, "--project": 3, "--gateway": 4}
 """By option the place in a question: runtime, agent, workspace, project, gateway."""
 
@@ -90,9 +95,10 @@ def folder() -> str:
 
 
 def socket_path(root: str) -> str:
-    """Where the process that stays for a workspace listens, of this installation of extgate."""
+    """Where the process that stays for a workspace listens, of this installation of extgate and this user's places."""
     here = os.path.realpath(__file__)
-    key = f"{root}\0{here}\0{os.stat(here).st_mtime_ns}\0{sys.version}"
+    places = "\0".join(os.environ.get(name, "") for name in PLACES)
+    key = f"{root}\0{here}\0{os.stat(here).st_mtime_ns}\0{sys.version}\0{places}"
     return f"{folder()}/hook-{crc32(os.fsencode(key)):08x}.sock"
 
 

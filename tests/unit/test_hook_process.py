@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -21,20 +22,21 @@ from extgate import hook_client
 from extgate.control import Control
 from extgate.hook_resident import Resident
 from extgate.hook_session import Sessions
+from tests.residents import end_residents, residents
 
 DENY = "permissionDecision"
+SOURCE = Path(hook_client.__file__).parent
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A workspace, and a home beside it; no process stays when both are gone."""
+    """A workspace, and a home beside it; no process stays after the test."""
     root = tmp_path / "ws"
     (root / "agents").mkdir(parents=True)
     (root / "agents" / "a.yaml").write_text("id: a\ntools: {disabled: [bash]}\n")
     (tmp_path / "home").mkdir()
     yield tmp_path
-    for path in (tmp_path / "home" / ".local" / "state" / "extgate" / "run").glob("*.sock"):
-        path.unlink()
+    end_residents(tmp_path)
 
 
 def run(
@@ -103,6 +105,18 @@ def test_a_call_is_judged_and_the_next_ones_by_the_process_that_stays(place: Pat
     events = [json.loads(line) for line in next((place / "home").rglob("audit/*.jsonl")).read_text().splitlines()]
     assert [event["outcome"] for event in events][:3] == ["refused", "allowed", "refused"]
     assert {event["door"] for event in events} == {"hook:claude-code"}
+
+
+def test_the_process_that_stays_is_ended_by_its_id(place: Path) -> None:
+    run(place, call("Read", file_path="x"))
+    wait_for_socket(place)
+    assert len(list(residents(place))) == (1 if sys.platform == "linux" else 0)
+    assert not list(residents(place / "ws" / "agents"))
+    end_residents(place)
+    deadline = time.monotonic() + 60
+    while list(residents(place)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not list(residents(place))
 
 
 @pytest.mark.parametrize("body", [b"", b'{"tool_name": "Read", "tool_input": {}, "tool_name": "Bash"}'], ids=repr)
@@ -181,6 +195,23 @@ def socket_at(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = Path(hook_client.socket_path(str((place / "ws").resolve())))
     path.parent.mkdir(parents=True, mode=0o700)
     return path
+
+
+@pytest.mark.parametrize("name", hook_client.PLACES)
+def test_calls_with_other_places_of_the_users_files_do_not_ask_one_process(
+    place: Path, socket_at: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    root = str((place / "ws").resolve())
+    before = hook_client.socket_path(root)
+    monkeypatch.setenv(name, str(place / "another"))
+    assert hook_client.socket_path(root) != before
+
+
+def test_every_variable_that_says_where_files_are_is_told_apart() -> None:
+    code = "".join((SOURCE / name).read_text() for name in ("homes.py", "settings.py", "runtime_places.py"))
+    found = set(re.findall(r'"((?:XDG_[A-Z_]+|[A-Z]+_CONFIG_DIR|[A-Z]+_HOME))"', code))
+    assert found - {"XDG_RUNTIME_DIR"} <= set(hook_client.PLACES)
+    assert {"XDG_CONFIG_HOME", "CODEX_HOME"} <= found
 
 
 def test_an_open_folder_of_sockets_is_not_asked(place: Path, socket_at: Path) -> None:

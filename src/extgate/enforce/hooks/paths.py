@@ -14,8 +14,8 @@ from extgate.enforce.hooks.call import Args, Call, Shape
 MAX_PATHS = 1000
 """Paths of one call that are looked at; a call with more is refused."""
 _PATCHED = re.compile(
-    r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to|Rename File): ?(.+?)\s*$"
-    r"|^(?:\+\+\+|---) (?:[ab]/)?(.+?)\s*$",
+    r"^[^\S\n]*\*\*\* (?:Add File|Update File|Delete File|Move to|Rename File): ?(.+)$"
+    r"|^(?:\+\+\+|---) (?:[ab]/)?(.+)$",
     re.MULTILINE,
 )
 
@@ -69,7 +69,8 @@ class CallPaths:
         for key in self._shape.patches.get(tool, ()):
             if isinstance(patch := args.get(key), str):
                 for match in _PATCHED.finditer(patch):
-                    yield match[1] or match[2], "write"
+                    found = match[1] or match[2]
+                    yield found.rstrip() or found, "write"
 
     def _search(self, gate: Gate, base: Path, below: object) -> str:
         """A search cannot be filtered here, so one that would look into a hidden skill is refused."""

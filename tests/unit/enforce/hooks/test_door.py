@@ -260,6 +260,14 @@ def test_a_patch_is_judged_by_the_files_in_it(tmp_path: Path) -> None:
         assert made.says("apply_patch", args) != "pass", args
 
 
+@pytest.mark.parametrize("padding", ["\n" * 300_000, " " * 300_000, "*** Update File: x" + " " * 300_000 + "y\n"])
+def test_a_padded_patch_costs_no_more_than_its_length_and_hides_nothing(tmp_path: Path, padding: str) -> None:
+    """In squares of the length this would not come back, and a runtime takes a hook that is late for no opinion."""
+    made = Made(tmp_path, "{}", shape=codex.SHAPE)
+    patch = f"*** Begin Patch\n{padding}*** Delete File: agents/a.yaml  \n*** End Patch"
+    assert made.says("apply_patch", {"command": patch}) != "pass"
+
+
 def test_more_paths_than_are_looked_at_are_refused(tmp_path: Path) -> None:
     made = Made(tmp_path, "{}", shape=gemini.SHAPE)
     gate = made.gate
