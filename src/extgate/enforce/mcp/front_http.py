@@ -213,7 +213,7 @@ class Front:
             text = f"unsupported protocol version `{version[:40]}`"
             request.answer(400, json.error(message.id, INVALID_REQUEST, text), JSON)
             return
-        if message.method == "initialize" and said is None:
+        if message.method == "initialize" and said is None and message.is_request:
             self._begin(request, agent, message)
             return
         found = self._session(request, agent, message.id)

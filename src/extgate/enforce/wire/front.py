@@ -19,6 +19,7 @@ from extgate.enforce.mcp.catalog import View
 from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.http_client import Origin
 from extgate.enforce.mcp.http_server import Request
+from extgate.enforce.wire import around
 from extgate.enforce.wire.clients import CLIENTS, Client, client_of
 from extgate.enforce.wire.judge import NOTHING_RELAYED, Judge, Memory, Relayed, relayed
 from extgate.enforce.wire.provider import Options, Provider, Route
@@ -203,6 +204,7 @@ class Wire:
         judge = self._judge(agent, client, settings.gateway)
         turn = Turn(judge)
         body = bytes(request.body)
+        around.check(job.headers, job.query, is_json=route.api is not None and bool(body))
         if route.api is not None:
             body = unpacked(body, job.headers.get("content-encoding", ""), self._limit)
             body = route.api.request(body, turn, settings.options)
