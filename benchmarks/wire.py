@@ -77,7 +77,8 @@ def events() -> tuple[bytes, bytes]:
 
 
 async def serve_model(port: int) -> None:
-    from extgate.enforce.mcp.http_server import Request, listen
+    from extgate.enforce.mcp.http_server import Request
+    from extgate.enforce.mcp.listening import listen
     from extgate.enforce.mcp.options import Limits
 
     first, rest = events()
@@ -99,8 +100,8 @@ async def serve_relay(port: int, back: str) -> None:
     from extgate.enforce.gate import Gate
     from extgate.enforce.mcp.door import Door
     from extgate.enforce.mcp.front_http import Front
-    from extgate.enforce.mcp.http_server import listen
     from extgate.enforce.mcp.hub import Hub
+    from extgate.enforce.mcp.listening import listen
     from extgate.enforce.mcp.options import Limits, Options
     from extgate.enforce.wire import providers
     from extgate.enforce.wire.front import Upstream, Wire, WireSettings

@@ -15,8 +15,9 @@ from extgate.enforce.mcp.door import Door
 from extgate.enforce.mcp.front_http import Front
 from extgate.enforce.mcp.front_stdio import Outlet, StdioFront
 from extgate.enforce.mcp.http_client import Origin
-from extgate.enforce.mcp.http_server import Request, listen
+from extgate.enforce.mcp.http_server import Request
 from extgate.enforce.mcp.hub import Hub
+from extgate.enforce.mcp.listening import listen
 from extgate.enforce.mcp.options import Limits, Options
 from extgate.enforce.mcp.pipe import Target
 from tests.doors.driver import Called, Hits

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from extgate.enforce.callers.callers import Callers
 from extgate.enforce.mcp.front_http import LOOPBACK, Front
-from extgate.enforce.mcp.http_server import Listening, Request, listen
+from extgate.enforce.mcp.http_server import Request
+from extgate.enforce.mcp.listening import Listening, listen
 from extgate.errors import WorkspaceError
 from extgate.gateway.callers import open_callers, open_operators
 from extgate.gateway.running import TICK_S, Gateway

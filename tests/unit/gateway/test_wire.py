@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from extgate.enforce.mcp.http_client import Origin
-from extgate.enforce.mcp.http_server import Request, listen
+from extgate.enforce.mcp.http_server import Request
+from extgate.enforce.mcp.listening import listen
 from extgate.enforce.mcp.options import Limits
 from extgate.errors import DialectError
 from extgate.gateway.address import Address, open_front

@@ -1,5 +1,7 @@
 """HTTP/1.1 as a server: requests with bounds in, answers or streams of events out. The parser is llhttp's (httptools).
 
+A client that begins with HTTP/2's preface is handed to another protocol (`listening.py`).
+
 Measured against uvicorn and granian: their layers cost about as much again as the whole rest of a relayed call.
 """
 
@@ -9,9 +11,9 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import httptools
 
@@ -20,6 +22,9 @@ from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pump import Pump
 
 MAX_HEAD = 64 * 1024
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client begins with that speaks HTTP/2 without asking first."""
+Headers = Sequence[tuple[str, str]]
 REASONS = {
     200: "OK", 202: "Accepted", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
     404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout",
@@ -28,21 +33,39 @@ REASONS = {
 }  # fmt: skip
 
 
+class Client(Protocol):
+    """The connection that a request came on: how answers are written there. peer: the address that it comes from."""
+
+    peer: str
+
+    def answer(self, request: Request, status: int, headers: Headers, body: Data) -> None: ...
+
+    def stream(self, request: Request, headers: Headers) -> None: ...
+
+    def push(self, request: Request, data: tuple[Data, ...]) -> None: ...
+
+    def end(self, request: Request) -> None: ...
+
+    def cut(self, request: Request) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     """One request that has come whole. headers: lower case; twice: the names that came more than once.
 
-    on_gone: called when the client hangs up before the answer is complete. caller: who it was found to be from,
-    until: and when that ends, on the wall clock.
+    on_gone: called when the client hangs up before the answer is complete. stream_id: tells it from others of a
+    connection that carries several at once. caller: who it was found to be from, until: and when that ends, on the
+    wall clock.
     """
 
-    connection: Connection
+    connection: Client
     method: str = ""
     path: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     twice: set[str] = field(default_factory=set)
     body: bytes = b""
     on_gone: Callable[[], None] | None = None
+    stream_id: int = 0
     is_stream: bool = False
     is_over: bool = False
     is_kept: bool = True
@@ -53,43 +76,67 @@ class Request:
         """Answers whole."""
         if self.is_over:
             return
-        lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}", f"content-length: {len(body)}"]
-        lines += [f"content-type: {kind}"] if kind else []
-        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
-        lines += [] if self.is_kept else ["connection: close"]
-        self.connection.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n", body)
+        said = [("content-length", str(len(body)))]
+        said += [("content-type", kind)] if kind else []
+        said += (headers or {}).items()
         self._finish()
+        self.connection.answer(self, status, said, body)
 
     def stream(self, headers: Mapping[str, str]) -> None:
         """Begins a stream of events."""
         self.is_stream = True
-        lines = ["HTTP/1.1 200 OK", "content-type: text/event-stream", "cache-control: no-cache, no-transform"]
-        lines += ["transfer-encoding: chunked", "x-accel-buffering: no"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        self.connection.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n")
+        said = [("content-type", "text/event-stream"), ("cache-control", "no-cache, no-transform")]
+        said += [("x-accel-buffering", "no"), *headers.items()]
+        self.connection.stream(self, said)
 
     def push(self, *data: Data) -> None:
         """Sends a piece of the stream."""
         if not self.is_over:
-            self.connection.write(b"%x\r\n" % sum(map(len, data)), *data, b"\r\n")
+            self.connection.push(self, data)
 
     def end(self) -> None:
         """Ends the stream."""
         if not self.is_over:
-            self.connection.write(b"0\r\n\r\n")
             self._finish()
+            self.connection.end(self)
 
     def cut(self) -> None:
         """Breaks the answer off, so that the client knows it is not whole."""
-        self.connection.transport.abort()
+        self.connection.cut(self)
+
+    def gone(self) -> None:
+        """The client has hung up."""
+        if not self.is_over:
+            gone = self.on_gone
+            self._finish()
+            if gone is not None:
+                gone()
 
     def _finish(self) -> None:
         self.is_over = True
         self.on_gone = None
-        self.connection.done(self)
 
 
 Handler = Callable[[Request], None]
+
+
+class Kept(Protocol):
+    """What a listening socket knows of one connection to it."""
+
+    waits_since: float
+
+    @property
+    def is_sending(self) -> bool: ...
+
+    def close_if_idle(self) -> None: ...
+
+    def close_if_stuck(self, before: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Other = Callable[[Handler, Limits, set[Kept]], asyncio.Protocol]
+"""Makes what serves a client that speaks HTTP/2."""
 
 
 class Connection(asyncio.Protocol):
@@ -97,15 +144,16 @@ class Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, handler: Handler, limits: Limits, open_ones: set[Connection]) -> None:
-        self._handler, self._limits, self._open = handler, limits, open_ones
+    def __init__(self, handler: Handler, limits: Limits, open_ones: set[Kept], other: Other) -> None:
+        self._handler, self._limits, self._open, self._other = handler, limits, open_ones, other
         self._parser = httptools.HttpRequestParser(self)
         self._request = Request(self)
         self._parts: list[bytes] = []
         self._size = self._head = 0
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
-        self._is_failed = False
+        self._is_failed = self._is_known = False
+        self._first = b""
         self.peer = ""
         self.waits_since = time.monotonic()
 
@@ -123,25 +171,57 @@ class Connection(asyncio.Protocol):
         current, self._current = self._current, None
         self._queue.clear()
         self._pump.drop()
-        if current is not None and not current.is_over:
-            current.is_over = True
-            gone, current.on_gone = current.on_gone, None
-            if gone is not None:
-                gone()
+        if current is not None:
+            current.gone()
         del self._parser, self._request  # they know this connection, and nothing else would part them soon
 
     def data_received(self, data: bytes) -> None:
         if self._is_failed:
             return
+        if not self._is_known:
+            data = self._first + data
+            if PREFACE.startswith(data[: len(PREFACE)]):
+                self._first = data
+                if len(data) >= len(PREFACE):
+                    self._become_http2(data)
+                return
+            self._is_known, self._first = True, b""
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserUpgrade, httptools.HttpParserError) as error:
             cause = error.__context__
             self._fail(cause.status if isinstance(cause, _TooMuchError) else 400)
 
-    def write(self, *parts: Data) -> None:
-        """Sends bytes. A client that does not read what it asked for is cut off."""
-        self._pump.write(*parts)
+    def _become_http2(self, data: bytes) -> None:
+        """The client speaks HTTP/2 and knows that it may: what comes belongs to another protocol."""
+        self._open.discard(self)
+        made = self._other(self._handler, self._limits, self._open)
+        self.transport.set_protocol(made)
+        made.connection_made(self.transport)
+        made.data_received(data)
+
+    # ------------------------------------------------------------------------------------------ answers
+
+    def answer(self, request: Request, status: int, headers: Headers, body: Data) -> None:
+        """Writes a whole answer. A client that does not read what it asked for is cut off, here and below."""
+        lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
+        lines += [] if request.is_kept else ["connection: close"]
+        self._pump.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n", body)
+        self._done(request)
+
+    def stream(self, request: Request, headers: Headers) -> None:
+        lines = ["HTTP/1.1 200 OK", "transfer-encoding: chunked", *(f"{name}: {value}" for name, value in headers)]
+        self._pump.write("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n")
+
+    def push(self, request: Request, data: tuple[Data, ...]) -> None:
+        self._pump.write(b"%x\r\n" % sum(map(len, data)), *data, b"\r\n")
+
+    def end(self, request: Request) -> None:
+        self._pump.write(b"0\r\n\r\n")
+        self._done(request)
+
+    def cut(self, request: Request) -> None:
+        self.transport.abort()
 
     def pause_writing(self) -> None:
         self._pump.pause()
@@ -149,7 +229,10 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._pump.resume()
 
-    def done(self, request: Request) -> None:
+    def close(self) -> None:
+        self.transport.close()
+
+    def _done(self, request: Request) -> None:
         self._current = None
         self.waits_since = time.monotonic()
         if not request.is_kept:
@@ -232,47 +315,6 @@ class _TooMuchError(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
-
-
-class Listening:
-    """A listening socket and its connections."""
-
-    def __init__(self, server: asyncio.Server, connections: set[Connection]) -> None:
-        self._server, self.connections = server, connections
-
-    @property
-    def port(self) -> int:
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
-
-    def expire(self, before: float) -> None:
-        """Closes the connections that have carried no whole request since that time."""
-        for connection in tuple(self.connections):
-            connection.close_if_stuck(before)
-            if connection.waits_since < before:
-                connection.close_if_idle()
-
-    async def finish(self, seconds: float) -> None:
-        """Takes no more connections; returns when all clients have read their answers, or the time for that is over."""
-        self._server.close()
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and any(connection.is_sending for connection in self.connections):
-            await asyncio.sleep(0.02)
-
-    def close(self) -> None:
-        """Closes everything."""
-        self._server.close()
-        for connection in tuple(self.connections):
-            connection.transport.close()
-
-
-async def listen(host: str, port: int, handler: Handler, limits: Limits) -> Listening:
-    """Listens. Raises OSError when the address cannot be had."""
-    connections: set[Connection] = set()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: Connection(handler, limits, connections), host, port, backlog=1024
-    )
-    return Listening(server, connections)
 
 
 def media_types(accept: str) -> Iterable[str]:
