@@ -12,23 +12,23 @@ from typing import Literal
 
 from extgate.analysis.budget import WORK
 from extgate.analysis.each import Difference, each
-from extgate.analysis.policies import Outcome, differing
+from extgate.analysis.ground import Ground
+from extgate.analysis.policies import Outcome
+from extgate.analysis.spellings import family
 from extgate.analysis.witness import DIRECTIONS, Direction, Witness
+from extgate.conversion_calls import SHELLS, Pair, call_differences, call_losses, members_of
 from extgate.core.decide import holds
-from extgate.core.explain import Decider
 from extgate.core.extension import KINDS, Extension, Inventory
 from extgate.core.names import Facet, Naming
-from extgate.core.policy import Effect, Entry, Policy, Profile, Rule, Test
-from extgate.dialects.convert import Converted, read_back, tool_of_source, write
-from extgate.dialects.outline import CLASSES, Loss, Outline
+from extgate.core.policy import Entry, Policy, Profile, Rule, Test
+from extgate.dialects.convert import Converted, read_back, write
+from extgate.dialects.outline import CLASSES, SHELL, Loss, Outline
 from extgate.dialects.registry import NATIVE
 
 PART = WORK // 5
 """Units of work for one direction of one kind."""
 MOST = 12
 """Losses of one kind and direction that are looked for; whether there are more is then undecided."""
-
-_CALLS = 10  # calls are searched with so many times less: most are settled at once, or not at all
 
 State = Literal["equal", "losses", "undecided"]
 TOLD = ("spelling", "default")
@@ -83,7 +83,10 @@ def convert(
         rows.append(row)
         for loss, witness in more:
             losses = _told(losses, loss, witness, kind)
-    rows += _calls(outline, proof, target_tools)
+    calls, more_losses = _calls(outline, found, target_tools, budget)
+    for loss in more_losses:
+        losses += [] if any(_is_alike(loss, other) for other in losses) else [loss]
+    rows += calls
     rows = [replace(row, state="losses") if row.state == "equal" and _is_told(losses, row) else row for row in rows]
     order = sorted(dict.fromkeys(losses), key=lambda loss: (not loss.is_wider, loss.code, loss.name))
     return Conversion(converted=converted, losses=tuple(order), rows=tuple(rows))
@@ -98,6 +101,15 @@ def _own_tools(target: str, stock: Inventory, target_tools: Sequence[Extension])
 
 def _is_told(losses: Sequence[Loss], row: Row) -> bool:
     return any(loss.witness.startswith(f"{row.kind}:") for loss in losses)
+
+
+def _is_alike(one: Loss, other: Loss) -> bool:
+    """Whether two losses on calls are about one rule, or the other about the whole tool."""
+    if other.witness == f"tool:{one.witness.partition('(')[0]}":
+        return (one.is_wider, one.message) == (other.is_wider, other.message)
+    return (one.code, one.is_wider, one.message, one.rule, one.file, one.line) == (
+        other.code, other.is_wider, other.message, other.rule, other.file, other.line
+    )  # fmt: skip
 
 
 def _told(losses: list[Loss], loss: Loss, witness: Witness, kind: str) -> list[Loss]:
@@ -121,10 +133,12 @@ class _Proof:
     """The source's policy against the one that was read back."""
 
     def __init__(self, source: Policy, found: Policy, own: frozenset[str], budget: int) -> None:
-        self.source, self.found, self.budget = source, found, budget
+        self.budget = budget
         entries = tuple(_named(name) for name in sorted(own))
         rule = Rule(text="own tools", effect="deny", kinds=frozenset({"tool"}), entries=entries)
-        self._own = Policy(dialect="convert", rules=(rule,), default=None)
+        layer = Policy(dialect="convert", rules=(rule,), default=None)
+        self._sides = tuple(Profile(id="a", layers=(side, layer)) for side in (source, found))
+        self._grounds: dict[str, Ground] = {}
 
     def of_kind(self, kind: str) -> tuple[Row, list[tuple[Loss, Witness]]]:
         """What became of one kind, and its losses."""
@@ -137,29 +151,15 @@ class _Proof:
 
     def _search(self, kind: str, direction: Direction, losses: list[tuple[Loss, Witness]]) -> str:
         """Adds one loss for each rule that says otherwise; why it is not sure that these are all."""
-        old, new = (Profile(id="a", layers=(side, self._own)) for side in (self.source, self.found))
-        for found in each(old, new, kind, direction, most=MOST, budget=self.budget, calls=False):
+        old, new = self._sides
+        if family(kind) not in self._grounds:
+            self._grounds[family(kind)] = Ground(old, new, kind)
+        ground = self._grounds[family(kind)]
+        for found in each(old, new, kind, direction, most=MOST, budget=self.budget, asked="things", ground=ground):
             if isinstance(found, Outcome):
                 return found.undecided
             losses.append((_loss(kind, direction, found), found.witness))
         return ""
-
-    def of_calls(self, kind: str, tool: str = "", effect: Effect | None = None) -> Iterator[str]:
-        """Why calls are not sure to be answered alike: of all things of a kind, or of one tool that the source answers
-        with one effect whatever its arguments."""
-        source = self.source if effect is None else Policy(dialect="convert", default=effect)
-        only = (_named(tool),) if tool else ()
-        rule = Rule(text="only", effect="deny", kinds=frozenset({kind}), entries=only, unless=True)
-        layers = (Policy(dialect="convert", rules=(rule,) if tool else (), default=None),)
-        old, new = (Profile(id="a", layers=(side, *layers)) for side in (source, self.found))
-        for direction in DIRECTIONS:
-            outcome = differing(old, new, kind, direction, budget=self.budget // _CALLS)
-            witness = outcome.witness
-            if witness and witness.arguments is not None:
-                before, after = (side.effect or "deny" for side in (witness.before, witness.after))
-                yield f"{witness.extension.id} with {dict(witness.arguments)}: {before} here, {after} there"
-            elif outcome.undecided:
-                yield outcome.undecided
 
 
 def _named(name: str) -> Entry:
@@ -217,24 +217,34 @@ def _is_meant(entry: Entry, witness: Witness) -> bool:
 # ---------------------------------------------------------------------------------------------- calls
 
 
-def _calls(outline: Outline, proof: _Proof, target_tools: Sequence[Extension]) -> list[Row]:
-    """One row on what rules say of arguments; none where no rule looks at any."""
-    source, found = map(_with_conditions, (proof.source, proof.found))
-    if not source and not found:
-        return []
-    if outline.is_at_home:
-        whys = [why for kind in ("tool", "mcp_tool") for why in proof.of_calls(kind)]
-    elif source:
-        whys = ["what rules say of arguments was tried on samples, and is not proved"]
-    else:
-        loose = Decider(Profile(id="a", layers=(outline.policy,)), outline.stock, has_approver=True)
-        tools = [ext for ext in target_tools if ext.name in found or "*" in found]
-        effects = [(ext.name, tool_of_source(outline, loose, ext).effect) for ext in tools]
-        whys = [why for name, effect in effects for why in proof.of_calls("tool", name, effect)]
-    return [Row(kind="calls", state="undecided" if whys else "equal", why=next(iter(whys), ""))]
+def _calls(
+    outline: Outline, found: Policy, target_tools: Sequence[Extension], budget: int
+) -> tuple[list[Row], list[Loss]]:
+    """One row on what rules say of arguments, and its losses; none where no rule looks at any."""
+    source, here = outline.policy, outline.stock
+    if not any(rule.when for policy in (source, found) for rule in policy.rules):
+        return [], []
+    own = () if outline.target in NATIVE else here.of_kind("tool")
+    there = replace(here, extensions=(*(ext for ext in here.extensions if ext.kind != "tool"), *(target_tools or own)))
+    tools = [ext for ext in there.of_kind("tool") if ext.name not in SHELL or ext.name in SHELLS]
+    pairs = [Pair(tool=ext, members=members_of(outline, ext)) for ext in tools]
+    told: list[Loss] = []
+    whys: list[str] = []
+    namings = Naming(here.extensions), Naming(there.extensions)
+    answers = (each for pair in pairs for each in call_losses((source, found), pair, namings, budget))
+    for answer in (*answers, *_other_calls(source, found, budget)):
+        if isinstance(answer, str):
+            whys.append(answer)
+        else:
+            told.append(answer)
+    state: State = "undecided" if whys else "losses" if told else "equal"
+    return [Row(kind="calls", state=state, why=next(iter(whys), ""))], told
 
 
-def _with_conditions(policy: Policy) -> frozenset[str]:
-    """Patterns of what the policy has rules on arguments for."""
-    rules = (rule for rule in policy.rules if rule.when)
-    return frozenset(test.pattern for rule in rules for entry in rule.entries for test in entry.tests)
+def _other_calls(source: Policy, found: Policy, budget: int) -> Iterator[Loss | str]:
+    """Calls of what is called alike on both sides."""
+    sides = [Profile(id="a", layers=(side,)) for side in (source, found)]
+    for kind in KINDS:
+        rules = (rule for side in (source, found) for rule in side.rules if kind in rule.kinds)
+        if kind != "tool" and any(rule.when for rule in rules):
+            yield from call_differences(sides[0], sides[1], kind, budget)

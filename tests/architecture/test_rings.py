@@ -27,6 +27,7 @@ RING |= {
     "host": 3,
     "client_config": 3,
     "conversion": 3,
+    "conversion_calls": 3,
     "gateway": 3,
     "agents": 3,
     "applied": 3,

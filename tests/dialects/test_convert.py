@@ -164,7 +164,8 @@ def test_nothing_is_overwritten(root: Path) -> None:
 
 def test_shell_rules_go_over_as_prefixes(root: Path) -> None:
     put(root, ".claude/settings.json", {"permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(git log:*)"]}})
-    code, out, _ = run("convert", "claude-code/main", "--to", "opencode", "-w", str(root), "--json")
+    accepted = ("--accept", "arguments/bash(echo > x)")
+    code, out, _ = run("convert", "claude-code/main", "--to", "opencode", "-w", str(root), "--json", *accepted)
     assert code in (0, 3), out
     text = json.loads(json.loads(out)["documents"][0]["text"])
     rules = text["permission"]["bash"]

@@ -21,8 +21,8 @@ from tests.dialects.written import PAIRS, SOURCES, read, stock
 from tests.unit.analysis import items
 from tests.unit.analysis.items import differences
 
-QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-MANY = settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+MANY = settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 ANY_PAIR = st.sampled_from(PAIRS).flatmap(lambda pair: st.tuples(st.just(pair), SOURCES[pair[0]]))
 THINGS = items.things()[::17]
 
@@ -57,10 +57,17 @@ def test_what_differs_after_a_conversion_is_a_loss_or_undecided(drawn: object) -
 
 @pytest.mark.e2e
 @pytest.mark.timeout(7200)
-@MANY
-@given(ANY_PAIR)
-def test_of_ten_thousand_conversions_no_difference_is_called_equal(drawn: object) -> None:
-    check(drawn, budget=3000)
+@pytest.mark.parametrize("half", [0, 1])
+def test_of_ten_thousand_conversions_no_difference_is_called_equal(half: int) -> None:
+    """In two halves, one for each process of `pytest -n 2`."""
+    pairs = st.sampled_from(PAIRS[half::2]).flatmap(lambda pair: st.tuples(st.just(pair), SOURCES[pair[0]]))
+
+    @MANY
+    @given(pairs)
+    def differences_are_told(drawn: object) -> None:
+        check(drawn, budget=1000)
+
+    differences_are_told()
 
 
 def converted(text: dict[str, Any], target: str) -> Conversion:
@@ -107,12 +114,28 @@ def test_what_a_budget_does_not_settle_is_undecided_and_never_equal() -> None:
     assert all(row.why for row in found.undecided)
 
 
-def test_conditions_that_two_runtimes_read_differently_are_undecided(root: Path) -> None:
-    put(root, ".claude/settings.json", {"permissions": {"deny": ["Bash(rm:*)"]}})
+def test_rules_on_commands_go_over_to_another_runtime_with_a_proof(root: Path) -> None:
+    put(root, ".claude/settings.json", {"permissions": {"deny": ["Bash(rm:*)"], "ask": ["Bash"]}})
+    _, out, _ = run("convert", "claude-code/main", "--to", "codex", "-w", str(root), "--json")
+    found = json.loads(out)
+    assert {row["kind"]: row["state"] for row in found["proof"]}["calls"] != "undecided"
+    assert [loss["witness"] for loss in found["losses"] if loss["witness"].startswith("exec_command(rm")] == []
+
+
+def test_a_line_that_two_runtimes_read_differently_is_a_loss_with_that_line(root: Path) -> None:
+    put(root, ".claude/settings.json", {"permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(git log:*)"]}})
     _, out, _ = run("convert", "claude-code/main", "--to", "opencode", "-w", str(root), "--json")
-    rows = {row["kind"]: row for row in json.loads(out)["proof"]}
-    assert rows["calls"]["state"] == "undecided"
-    assert "not proved" in rows["calls"]["why"]
+    found = [(loss["direction"], loss["witness"]) for loss in json.loads(out)["losses"]]
+    assert ("wider", "bash(echo > x)") in found  # what a redirection writes is asked about here, and not there
+    assert ("narrower", "bash(nice git log)") in found
+
+
+def test_a_deny_of_a_path_that_the_target_cannot_say_is_an_error(root: Path) -> None:
+    put(root, ".claude/settings.json", {"permissions": {"deny": ["Edit(./.env)"]}})
+    code, out, _ = run("convert", "claude-code/main", "--to", "codex", "-w", str(root), "--json")
+    errors = [loss["witness"] for loss in json.loads(out)["losses"] if loss["is_error"]]
+    assert code == 1
+    assert any(witness.startswith("apply_patch(") and ".env" in witness for witness in errors)
 
 
 def test_the_command_says_what_is_equal(root: Path) -> None:

@@ -64,7 +64,7 @@ class Limits(NamedTuple):
 
     def plus(self, condition: Condition) -> Limits:
         if condition.is_not:
-            return Limits(self.inside, broadest((*self.outside, condition.glob)))
+            return self if condition.glob in self.outside else Limits(self.inside, (*self.outside, condition.glob))
         return Limits(narrowest((*self.inside, condition.glob)), self.outside)
 
 
@@ -257,7 +257,7 @@ class Search:
 
     def _plus(self, cell: Cell, box: Box) -> Cell | None:
         """The cell with a box's conditions; None when nothing can be left of it."""
-        self.meter.spend()
+        self.meter.spend(1 + len(box) // 4)
         result = dict(cell)
         for condition in box:
             result[condition.text] = result.get(condition.text, Limits()).plus(condition)

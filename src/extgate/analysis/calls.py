@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from extgate.analysis.alphabet import Alphabet
-from extgate.analysis.boxes import Box, Condition, Text
+from extgate.analysis.boxes import Box, Condition, Search, Text
+from extgate.analysis.budget import Meter
 from extgate.analysis.globs import read_glob
 from extgate.analysis.regions import Case
 from extgate.core.glob import clean
@@ -23,12 +24,15 @@ from extgate.core.policy import ArgTest, Reading
 LONGEST = 16_384
 """Characters of an argument, at most."""
 
+_WORD = "word"
 _TRIED = 200  # calls that are made up for one answer of the search
 
 
 @runtime_checkable
 class Writable(Protocol):
-    """A reading that can be turned around."""
+    """A reading that can be turned around. least: the fewest characters of a text that it gives."""
+
+    least: ClassVar[int]
 
     def written(self, texts: Sequence[str]) -> Iterable[object]:
         """Arguments that may read as these texts, or as these and others, the plainest first; without texts, and at
@@ -59,22 +63,55 @@ class Argument:
     words: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One text of an argument: in a box of each of some unions, in no forbidden one. is_optional: it may be missing."""
+
+    unions: tuple[tuple[Box, ...], ...]
+    forbidden: tuple[Box, ...]
+    least: int = 0
+    is_optional: bool = False
+
+
 @dataclass(slots=True)
 class Way:
-    """One way in which all conditions of a case can hold: texts with what they must be in, and must not."""
+    """One way in which all conditions of a case can hold. No condition is about two words."""
 
-    texts: list[Text] = field(default_factory=list)
-    unions: list[list[Box]] = field(default_factory=list)
-    forbidden: list[Box] = field(default_factory=list)
+    words: dict[str, Word] = field(default_factory=dict)
     arguments: list[Argument] = field(default_factory=list)
 
-    def plus(self, other: Way) -> Way:
-        return Way(
-            [*self.texts, *other.texts],
-            [*self.unions, *other.unions],
-            [*self.forbidden, *other.forbidden],
-            [*self.arguments, *other.arguments],
-        )
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether some argument cannot be told."""
+        return any(not argument.words for argument in self.arguments)
+
+
+class Speller:
+    """Words once found. Raises BudgetSpent when the meter runs out."""
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        self.alphabet = alphabet
+        self._known: dict[Word, str | None] = {}
+
+    def spelled(self, way: Way, meter: Meter) -> dict[str, str] | None:
+        """Texts for the words of a way, those that are missing left out; None where some word can be nothing."""
+        found = {}
+        for name, word in way.words.items():
+            meter.spend()
+            if word.is_optional and not word.unions:
+                continue
+            if word not in self._known:
+                self._known[word] = self._new(word, meter)
+            text = self._known[word]
+            if text is None:
+                return None
+            found[name] = text
+        return found
+
+    def _new(self, word: Word, meter: Meter) -> str | None:
+        text = Text(name=_WORD, min_length=word.least, max_length=LONGEST)
+        found = Search([text], word.forbidden, self.alphabet, meter).find(word.unions)
+        return self.alphabet.spell(found.words[_WORD]) if found else None
 
 
 def ways(case: Case, alphabet: Alphabet) -> Iterator[Way]:
@@ -87,53 +124,57 @@ def ways(case: Case, alphabet: Alphabet) -> Iterator[Way]:
     options = [list(_options(*key, literals, alphabet)) for key, literals in groups.items()]
     for chosen in product(*options):
         way = Way()
-        for part in chosen:
-            way = way.plus(part)
+        for words, argument in chosen:
+            way.words |= words
+            way.arguments.append(argument)
         yield way
 
 
-def _options(name: str, reading: Reading | None, literals: list[_Literal], alphabet: Alphabet) -> Iterator[Way]:
-    yield _read(name, reading, literals, alphabet) if reading else _plain(name, literals, alphabet)
+_Option = tuple[dict[str, Word], Argument]
+
+
+def _options(name: str, reading: Reading | None, literals: list[_Literal], alphabet: Alphabet) -> Iterator[_Option]:
+    if reading is None:
+        text = f"argument:{name}"
+        yield {text: _word(literals, alphabet, is_optional=True)}, Argument(name, None, (text,))
+    else:
+        yield _read(name, reading, literals, alphabet)
     if all(literal.is_true_in_doubt for literal in literals):
-        yield Way(arguments=[Argument(name, reading, ())])
+        yield {}, Argument(name, reading, ())
 
 
-def _plain(name: str, literals: list[_Literal], alphabet: Alphabet) -> Way:
-    text = f"argument:{name}"
-    way = Way([Text(name=text, min_length=0, max_length=LONGEST, is_optional=True)])
-    way.arguments.append(Argument(name, None, (text,)))
-    for literal in literals:
-        boxes = _boxes(text, literal.test, alphabet)
-        if literal.is_not:
-            way.forbidden += boxes
-        else:
-            way.unions.append(boxes)
-    return way
-
-
-def _read(name: str, reading: Reading | None, literals: list[_Literal], alphabet: Alphabet) -> Way:
-    """Some text for each condition on some; all of them, and one at least, as the conditions on all want them."""
+def _read(name: str, reading: Reading, literals: list[_Literal], alphabet: Alphabet) -> _Option:
+    """Some word for each condition on some; all of them, and one at least, as the conditions on all want them."""
     every = [literal for literal in literals if literal.test.every != literal.is_not]
-    some = [literal for literal in literals if literal.test.every == literal.is_not]
-    way = Way()
-    words = tuple(f"{name} {reading!r} {at}" for at in range(len(some) or 1))
-    for at, text in enumerate(words):
-        way.texts.append(Text(name=text, min_length=0, max_length=LONGEST))
-        for literal in (*some[at : at + 1], *every):
-            boxes = _boxes(text, literal.test, alphabet)
-            if literal.is_not:
-                way.forbidden += boxes
-            else:
-                way.unions.append(boxes)
-    way.arguments.append(Argument(name, reading, words))
-    return way
+    some = [[literal] for literal in literals if literal.test.every == literal.is_not]
+    least = reading.least if isinstance(reading, Writable) else 0
+    found = {
+        f"{name} {reading!r} {at}": _word([*wanted, *every], alphabet, least=least)
+        for at, wanted in enumerate(some or [[]])
+    }
+    return found, Argument(name, reading, tuple(found))
 
 
-def _boxes(text: str, test: ArgTest, alphabet: Alphabet) -> list[Box]:
-    """What a text may be that the condition wants."""
-    but = tuple(Condition(text, read_glob(clean(pattern), alphabet), is_not=True) for pattern in test.but)
-    patterns = dict.fromkeys(map(clean, (test.pattern, *test.also)))
-    return [(Condition(text, read_glob(pattern, alphabet)), *but) for pattern in patterns]
+def _word(literals: Iterable[_Literal], alphabet: Alphabet, *, least: int = 0, is_optional: bool = False) -> Word:
+    unions: dict[tuple[Box, ...], None] = {}
+    forbidden: dict[Box, None] = {}
+    for literal in literals:
+        boxes = _boxes(literal.test, alphabet)
+        if literal.is_not:
+            forbidden |= dict.fromkeys(boxes)
+        else:
+            unions[boxes] = None
+    return Word(tuple(unions), tuple(forbidden), least, is_optional)
+
+
+def _boxes(test: ArgTest, alphabet: Alphabet) -> tuple[Box, ...]:
+    """What a word may be that the condition wants."""
+    but = [read_glob(clean(pattern), alphabet) for pattern in test.but]
+    globs = [read_glob(pattern, alphabet) for pattern in dict.fromkeys(map(clean, (test.pattern, *test.also)))]
+    return tuple(
+        (Condition(_WORD, glob), *(Condition(_WORD, other, is_not=True) for other in but if other.meets(glob)))
+        for glob in globs
+    )
 
 
 # ---------------------------------------------------------------------------------------------- calls

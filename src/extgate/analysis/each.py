@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from extgate.analysis.ground import Ground
+from extgate.analysis.hunt import Asked
 from extgate.analysis.policies import Outcome, differing
 from extgate.analysis.witness import Direction, Witness
 from extgate.core.decide import Step
-from extgate.core.policy import Entry, Policy, Profile, Rule
+from extgate.core.policy import Entry, Profile, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +23,26 @@ class Difference:
 
 
 def each(
-    old: Profile, new: Profile, kind: str, direction: Direction, *, most: int, budget: int, calls: bool = True
+    old: Profile,
+    new: Profile,
+    kind: str,
+    direction: Direction,
+    *,
+    most: int,
+    budget: int,
+    asked: Asked = "all",
+    ground: Ground | None = None,
 ) -> Iterator[Difference | Outcome]:
     """A difference for each rule, then an outcome when it is not sure that these are all.
 
     What the entry of one holds is left out when the next is looked for; without an entry there is no next one. budget:
-    units of work for each. most: differences that are looked for.
+    units of work for each. most: differences that are looked for. ground: as for `differing`.
     """
     told: dict[Entry, None] = {}
+    ground = ground or Ground(old, new, kind)
     for _ in range(most):
-        layer = Policy(dialect="told", rules=(_denial(kind, tuple(told)),), default=None)
-        before, after = (replace(side, layers=(*side.layers, layer)) if told else side for side in (old, new))
-        outcome = differing(before, after, kind, direction, budget=budget, calls=calls)
+        rules = (_denial(kind, tuple(told)),) if told else ()
+        outcome = differing(old, new, kind, direction, budget=budget, ground=ground, asked=asked, told=rules)
         witness = outcome.witness
         if witness is None:
             if outcome.undecided:

@@ -8,6 +8,7 @@ from itertools import product
 from extgate.analysis.alphabet import Alphabet, parsed
 from extgate.analysis.boxes import Box
 from extgate.analysis.budget import BudgetSpent, Meter
+from extgate.analysis.calls import Speller
 from extgate.analysis.encoding import Encoder
 from extgate.analysis.entries import EntryIndex, glob_of, read_tests
 from extgate.analysis.regions import Atom, Case, Formula
@@ -47,6 +48,7 @@ class Ground:
         self.alphabet = Alphabet(
             read, apart=apart, also=letters_of(kind) + "".join(names), hidden={c for text in texts for c in text}
         )
+        self.speller = Speller(self.alphabet)
         self.answers: dict[tuple[Formula, Formula, bool], Witness | str | BudgetSpent] = {}
         """By question: a witness, or none with what is in doubt, or that there was no answer."""
         self._encoders: dict[int, tuple[Shape, Encoder]] = {}

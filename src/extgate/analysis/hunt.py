@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Literal
 
 from extgate.analysis.boxes import Found, Search, Words
 from extgate.analysis.budget import BudgetSpent, Meter
 from extgate.analysis.calls import Way, made, ways
 from extgate.analysis.entries import EntryIndex
 from extgate.analysis.ground import PLAIN_URIS, Ground, rules_for
-from extgate.analysis.regions import Case, Formula, both, cases, negated, region
+from extgate.analysis.regions import Case, Formula, both, cases, negated, part_of, region
 from extgate.analysis.spellings import Shape, shapes
 from extgate.analysis.suggest import suggestions
 from extgate.analysis.witness import Arguments, Direction, Witness
 from extgate.analysis.worlds import Values, World
-from extgate.core.decide import CompiledProfile, Verdict, holds, judge
+from extgate.core.decide import CompiledPolicy, CompiledProfile, Verdict, holds, judge
 from extgate.core.extension import Extension
 from extgate.core.names import Naming
 from extgate.core.patterns import matches
-from extgate.core.policy import STRICTNESS, Effect, Entry, Profile, Rule
+from extgate.core.policy import STRICTNESS, Effect, Entry, Policy, Profile, Rule
+
+Asked = Literal["all", "things", "calls"]
+"""What is asked about: things as they are, their calls where a rule looks at arguments, or both."""
+
+Call = tuple[Way, Mapping[str, str]]
 
 _SHORT = {"server": 20, "item": 30}
 """Names of at most so many characters are cut by no runtime."""
@@ -41,22 +47,29 @@ class Hunt:
         meter: Meter,
         ground: Ground,
         *,
-        calls: bool = True,
+        asked: Asked = "all",
+        told: Sequence[Rule] = (),
+        among: Sequence[Rule] = (),
     ) -> None:
-        self.calls = calls
+        self.asked, self.told, self.among = asked, tuple(told), tuple(among)
         self.lenient, self.strict = (new, old) if direction == "wider" else (old, new)
         self.kind, self.direction, self.meter, self.ground = kind, direction, meter, ground
         self.before, self.after = CompiledProfile(old), CompiledProfile(new)
+        self._told, self._among = (
+            CompiledPolicy(Policy(dialect="part", rules=rules, default=None)) for rules in (self.told, self.among)
+        )
         self.doubt = ""
         self._found: dict[frozenset[tuple[str, tuple[int, ...]]], Witness] = {}
 
     def answer(self) -> Witness | None:
         rules = [*rules_for(self.lenient, self.kind), *rules_for(self.strict, self.kind)]
-        has_arguments = self.calls and any(rule.when for rule in rules)
-        for of_calls in (False, True) if has_arguments else (False,):
+        has_arguments = any(rule.when for rule in rules)
+        asked = {"things": (False,), "calls": (True,), "all": (False, True) if has_arguments else (False,)}[self.asked]
+        for of_calls in asked:
+            rest = part_of(self.told, self.among, of_calls=of_calls)
             for most in _steps(self.lenient, self.strict, rules):
-                there = region(self.lenient, self.kind, most, of_calls=of_calls)
-                here = region(self.strict, self.kind, most, of_calls=of_calls)
+                there = both(rest, region(self.lenient, self.kind, most, of_calls=of_calls))
+                here = both(rest, region(self.strict, self.kind, most, of_calls=of_calls))
                 witness = self._solved(there, here, of_calls) if there != here else None
                 if witness:
                     return witness
@@ -139,29 +152,36 @@ class Hunt:
         """The witness of one world, and whether none means that there is none."""
         best, is_sure = None, True
         for case in opened:
-            for way in ways(case, self.ground.alphabet):
-                best, is_exact = self._in_case(world, shape, case, way if of_calls else None, best)
+            for call in self._calls(case) if of_calls else (None,):
+                if best and of_calls:
+                    break  # one call is as good as another
+                best, is_exact = self._in_case(world, shape, case, call, best)
                 is_sure = is_sure and is_exact
         return (self._found[_key(best.words)] if best else None), is_sure
 
+    def _calls(self, case: Case) -> Iterator[Call]:
+        """Ways in which the case's conditions on arguments hold, with words for them."""
+        for way in ways(case, self.ground.alphabet):
+            words = self.ground.speller.spelled(way, self.meter)
+            if words is not None:
+                yield way, words
+
     def _in_case(
-        self, world: World, shape: Shape, case: Case, way: Way | None, best: Found | None
+        self, world: World, shape: Shape, case: Case, call: Call | None, best: Found | None
     ) -> tuple[Found | None, bool]:
         """The best witness so far, or a shorter one of this case; forbidden entries are brought in as they matter."""
-        ground, call = self.ground, way or Way()
+        ground = self.ground
         encoder = ground.encoder(shape)
-        texts = (*shape.texts, *call.texts)
-        fixed = [*(encoder.pattern(text, pattern) for text, pattern in world.never), *call.forbidden]
+        fixed = [encoder.pattern(text, pattern) for text, pattern in world.never]
         unions = [[encoder.name(text, name) for name in found] for text, found in world.one_of.items()]
         unions += [ground.boxes(atom, shape, self.meter) for atom in case.inside if atom.entries is not None]
-        unions += call.unions
         near = ground.near(case)
         used = near if len(near) <= _FEW else {}
         rounds = 0
 
         def accept(words: Words) -> bool:
             values = self._spelled(words)
-            witness = self._witness(world, values, way)
+            witness = self._witness(world, values, call)
             if witness:
                 self._found[_key(words)] = witness
                 return True
@@ -173,7 +193,7 @@ class Hunt:
         while True:
             self.meter.spend(1 + len(used))
             boxes = [box for entry in used for box in ground.entry_boxes(entry, shape, self.meter)]
-            search = Search(texts, [*fixed, *boxes], ground.alphabet, self.meter, accept)
+            search = Search(shape.texts, [*fixed, *boxes], ground.alphabet, self.meter, accept)
             try:
                 return search.find(unions, best), not search.rejected
             except _Missed as error:
@@ -195,13 +215,13 @@ class Hunt:
     def _spelled(self, words: Words) -> Values:
         return {name: self.ground.alphabet.spell(word) for name, word in words.items()}
 
-    def _witness(self, world: World, values: Values, way: Way | None) -> Witness | None:
+    def _witness(self, world: World, values: Values, call: Call | None) -> Witness | None:
         """The thing that the values describe, or one call of it, when the profiles really differ on it in this
         direction."""
         ext, beside = world.build(values)
-        if way is None:
+        if call is None:
             return self._differs(ext, beside, None)
-        for arguments in made(way, values):
+        for arguments in made(*call):
             self.meter.spend(_CALLED)
             witness = self._differs(ext, beside, arguments)
             if witness:
@@ -210,6 +230,10 @@ class Hunt:
 
     def _differs(self, ext: Extension, beside: tuple[Extension, ...], arguments: Arguments | None) -> Witness | None:
         naming = Naming((ext, *beside))
+        if self.told and self._told.verdict(ext, naming.of(ext), arguments).effect:
+            return None
+        if self.among and not self._among.verdict(ext, naming.of(ext), arguments).effect:
+            return None
         before, after = (judge(side, naming, ext, arguments) for side in (self.before, self.after))
         gain = _rank(before) - _rank(after)
         if not gain or (gain > 0) != (self.direction == "wider"):
@@ -245,7 +269,7 @@ def _places(kind: str, opened: Sequence[Case]) -> list[tuple[World, Shape]]:
     entries = (entry for case in opened for atom in (*case.inside, *case.outside) for entry in atom.entries or ())
     facets = sorted({facet for entry in entries for test in entry.tests for facet in test.facets})
     found: dict[object, tuple[World, Shape]] = {}
-    for world, shape in shapes(kind):
+    for world, shape in shapes(kind) if facets else islice(shapes(kind), 1):
         key = (shape.texts, tuple(shape.forms.get(facet) for facet in facets), world.never, tuple(world.one_of))
         found.setdefault(key, (world, shape))
     return list(found.values())

@@ -6,17 +6,17 @@ differ; what neither settles is undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from extgate.analysis.budget import WORK, BudgetSpent, Meter
 from extgate.analysis.ground import Ground
-from extgate.analysis.hunt import Hunt
+from extgate.analysis.hunt import Asked, Hunt
 from extgate.analysis.spellings import family
 from extgate.analysis.witness import DIRECTIONS, Direction, Witness
 from extgate.core.extension import KINDS
-from extgate.core.policy import Profile
+from extgate.core.policy import Profile, Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +36,18 @@ def differing(
     *,
     budget: int = WORK,
     ground: Ground | None = None,
-    calls: bool = True,
+    asked: Asked = "all",
+    told: Sequence[Rule] = (),
+    among: Sequence[Rule] = (),
 ) -> Outcome:
     """Something of a kind that `new` answers more leniently than `old` (`wider`), or more strictly (`narrower`).
 
-    ground: that of these profiles and this kind, made before. calls: whether calls are compared as well.
+    ground: that of these profiles and this kind, made before. told: rules; what they hold is left out.
+    among: rules; only what some of them holds is looked at, where there are any.
     """
     meter = Meter(budget)
-    question = Hunt(old, new, kind, direction, meter, ground or Ground(old, new, kind), calls=calls)
+    ground = ground or Ground(old, new, kind)
+    question = Hunt(old, new, kind, direction, meter, ground, asked=asked, told=told, among=among)
     try:
         witness = question.answer()
     except BudgetSpent as error:
@@ -86,7 +90,8 @@ def compare(old: Profile, new: Profile, *, kinds: Iterable[str] = tuple(KINDS), 
     grounds: dict[str, Ground] = {}
     left, found = 2 * budget, []
     for kind in kinds:
-        ground = grounds.setdefault(family(kind), Ground(old, new, kind))
+        ground = grounds.get(family(kind)) or Ground(old, new, kind)
+        grounds[family(kind)] = ground
         sides = []
         for direction in DIRECTIONS:
             most = max(min(budget, left), budget // _LEAST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from extgate.analysis.budget import BudgetSpent
@@ -103,6 +103,12 @@ def _holds(rule: Rule, of_calls: bool) -> Formula:
     entries = negated(entries) if rule.unless else entries
     in_doubt = rule.effect != "allow"
     return _all((entries, *(Is(Atom(when=(test,), in_doubt=in_doubt)) for test in rule.when if of_calls)))
+
+
+def part_of(told: Iterable[Rule], among: Sequence[Rule], *, of_calls: bool) -> Formula:
+    """What no rule of `told` holds, and some rule of `among`, where it has any."""
+    rest = _all(negated(_holds(rule, of_calls)) for rule in told)
+    return _all((rest, _some(_holds(rule, of_calls) for rule in among))) if among else rest
 
 
 def _bare(entry: Entry) -> Entry:

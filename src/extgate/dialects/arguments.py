@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 
@@ -18,6 +19,7 @@ class Paths:
     is_relative: what lies below the root is told from there, as `src/a`.
     """
 
+    least: ClassVar[int] = 1
     root: str = ""
     home: str = ""
     is_relative: bool = False
@@ -56,6 +58,8 @@ class Paths:
 @dataclass(frozen=True, slots=True)
 class Host:
     """The host of a URL argument, in lower case."""
+
+    least: ClassVar[int] = 1
 
     def __call__(self, value: object) -> tuple[str, ...] | None:
         if not isinstance(value, str):

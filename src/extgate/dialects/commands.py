@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import ClassVar
 
 MAX_LINE = 16_384
 MAX_NESTING = 4
@@ -30,7 +31,7 @@ _MORE_WRAPPERS = frozenset(
 _UNTOLD = re.compile(r"[$*?\[{~]")
 """In a command's own name: what it runs is told by the shell only."""
 _WAYS = (
-    *("{}", "nice {}", "{} > x", "{} 2>&1", "sudo {}", "X=1 {}", "LANG=C {}", "/bin/{}", "{} $(x)", "{} && x"),
+    *("nice {}", "{} > x", "{} 2>&1", "sudo {}", "X=1 {}", "LANG=C {}", "/bin/{}", "{} $(x)", "{} && x"),
     *("sh -c '{}'", "$({})", "'{}'", "{} ''"),
 )
 """How a command may stand in a line, so that one reading sees more of it than another."""
@@ -52,6 +53,7 @@ class Commands:
     each: as written, unquoted, past assignments and wrappers, and inside `sh -c`, `eval`, substitutions and groups.
     """
 
+    least: ClassVar[int] = 0  # a command may be spelled by nothing but quotes
     is_strict: bool = False
     unwraps: bool = True
 
@@ -64,10 +66,12 @@ class Commands:
 
     def written(self, texts: Sequence[str]) -> Iterator[str]:
         """Lines that run these commands, or them and others; at the end some that cannot be told."""
+        texts = [text for text in texts if text.strip()]
+        yield from texts
         if len(texts) > 1:
             yield " && ".join(texts)
         for text in texts:
-            yield from (way.format(text) for way in _WAYS)
+            yield from (way.format(text.strip()) for way in _WAYS)
         for text, other in permutations(texts[:_PAIRED], 2):
             yield from (way.format(text, other) for way in _PAIRS)
         yield from (way.format(text) for text in texts or ("x",) for way in _UNTOLD_WAYS)
