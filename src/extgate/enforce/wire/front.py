@@ -22,9 +22,10 @@ from extgate.enforce.mcp.http_server import Request
 from extgate.enforce.wire import around
 from extgate.enforce.wire.clients import CLIENTS, Client, client_of
 from extgate.enforce.wire.judge import NOTHING_RELAYED, Judge, Memory, Relayed, relayed
+from extgate.enforce.wire.packed import unpacked
 from extgate.enforce.wire.provider import Options, Provider, Route
 from extgate.enforce.wire.providers import PROVIDERS
-from extgate.enforce.wire.relay import Relay, forwarded, unpacked
+from extgate.enforce.wire.relay import Relay, forwarded
 from extgate.enforce.wire.spans import UnclearError
 from extgate.enforce.wire.turn import Turn
 

@@ -6,11 +6,11 @@ goes on as it is. What cannot be judged (a redirect, an unknown type or encoding
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Collection, Mapping
 
 from extgate.enforce.mcp import http_client
 from extgate.enforce.mcp.http_server import Request
+from extgate.enforce.wire.packed import ENCODINGS, Unpacking
 from extgate.enforce.wire.provider import Api, Provider, Stream
 from extgate.enforce.wire.spans import UnclearError
 from extgate.enforce.wire.turn import Turn
@@ -47,7 +47,7 @@ class Relay:
         self._stream: Stream | None = None
         self._parts: list[bytes] = []
         self._size = 0
-        self._unpack: _Gzip | None = None
+        self._unpack: Unpacking | None = None
         request.on_gone = self._gone
 
     def _gone(self) -> None:
@@ -66,13 +66,13 @@ class Relay:
             self._fail(f"the provider answered with a redirect ({status})")
         elif self._api is None or status >= 400:
             self._back |= {"content-encoding": encoding} if encoding else {}
-        elif encoding not in ("", "identity", "gzip", "x-gzip"):
+        elif encoding not in ENCODINGS and encoding not in ("", "identity"):
             self._fail(f"the provider's answer is encoded as `{encoding[:40]}`, which was not asked for")
         else:
-            self._open(is_packed=encoding in ("gzip", "x-gzip"))
+            self._open(encoding if encoding in ENCODINGS else "")
 
-    def _open(self, *, is_packed: bool) -> None:
-        self._unpack = _Gzip() if is_packed else None
+    def _open(self, encoding: str) -> None:
+        self._unpack = Unpacking(encoding, MAX_ANSWER) if encoding else None
         kind = self._kind.partition(";")[0].strip().lower()
         if kind == "text/event-stream" and self._api is not None:
             self._stream = self._api.stream(self._turn)
@@ -141,44 +141,3 @@ class Relay:
         else:
             self._request.answer(502, self._provider.error(502, f"extgate: {why}"), "application/json")
         self._gone()
-
-
-class _Gzip:
-    """Unpacks a gzip stream in pieces of bounded size."""
-
-    def __init__(self) -> None:
-        self._inside = zlib.decompressobj(31)
-
-    @property
-    def is_whole(self) -> bool:
-        return self._inside.eof
-
-    def feed(self, data: bytes) -> list[bytes]:
-        try:
-            found = [self._inside.decompress(data, _PIECE)]
-            while self._inside.unconsumed_tail:
-                found.append(self._inside.decompress(self._inside.unconsumed_tail, _PIECE))
-                if len(found) > MAX_ANSWER // _PIECE:
-                    raise UnclearError(f"compressed data is longer than {MAX_ANSWER} bytes")
-        except zlib.error:
-            raise UnclearError("compressed data cannot be unpacked") from None
-        if self._inside.unused_data:
-            raise UnclearError("something follows compressed data")
-        return found
-
-
-_PIECE = 1024 * 1024
-
-
-def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
-    """A request's body without its compression. Raises UnclearError for another than gzip, or too much of it."""
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return body
-    if encoding not in ("gzip", "x-gzip"):
-        raise UnclearError(f"the request is encoded as `{encoding[:40]}`; send it as it is, or with gzip")
-    inside = _Gzip()
-    found = b"".join(inside.feed(body))
-    if len(found) > limit or not inside.is_whole:
-        raise UnclearError("the compressed request is too long, or breaks off")
-    return found
