@@ -65,3 +65,28 @@ def test_a_server_that_is_denied_reads_nothing() -> None:
 @pytest.mark.parametrize("uri", ["file:///a\x00", "file:///a\u200b", "file:///a%00", "file:///" + "a" * 100_000])
 def test_a_uri_that_nobody_can_read_or_that_never_ends_is_refused(uri: str) -> None:
     assert not decider({}, "file:///a", templates=("file:///{+path}",)).decide_uri("fs", uri).callable
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "docs://u@secret/k",
+        "docs://u:p@SECRET/k",
+        "docs://secret:9/k",
+        "docs://secret:/k",
+        "https://u@\uff53ecret.example/k",
+    ],
+)
+def test_a_host_is_denied_however_it_is_written_around(uri: str) -> None:
+    rules = {"mcp": {"disabled": ["fs/docs://secret/*", "fs/https://secret.example/*"]}}
+    asked = decider(rules, templates=("docs://{+path}", "https://{+path}"))
+    assert asked.decide_uri("fs", "docs://safe/k").callable
+    assert asked.decide_uri("fs", "docs://secrets/k").callable
+    assert not asked.decide_uri("fs", uri).callable
+
+
+def test_another_port_of_a_web_server_is_another_one() -> None:
+    rules = {"mcp": {"disabled": ["fs/http://h/*"]}}
+    asked = decider(rules, templates=("http://{+path}",))
+    assert asked.decide_uri("fs", "http://h:8080/k").callable
+    assert not asked.decide_uri("fs", "http://u@h:80/k").callable

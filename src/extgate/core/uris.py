@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from urllib.parse import unquote
 
 _MOST = 32
@@ -28,9 +29,11 @@ def lenient_forms(uri: str) -> tuple[str, ...]:
     """What a server that reads URLs as browsers do makes of each form. They only ever deny.
 
     White space around is dropped, scheme and host are lower-cased, a default port goes, `\\` is `/`, and any number of
-    slashes begins the authority; `file://localhost` is `file://`.
+    slashes begins the authority; `file://localhost` is `file://`. Whoever asks such a parser for the host alone hears
+    of no user, nor of a port where the scheme has no usual one, and full-width letters are plain ones.
     """
     forms = [_lenient(form) for form in uri_forms(uri)]
+    forms += [_with_host_alone(form) for form in forms]
     return tuple(dict.fromkeys(form for lenient in forms for form in (lenient, _without_dots(lenient))))
 
 
@@ -49,6 +52,16 @@ def _lenient(uri: str) -> str:
         host, slash, path = rest[2:].partition("/")
         return f"{scheme}://{host.lower()}{slash}{path}"
     return f"{scheme}:{rest}"
+
+
+def _with_host_alone(uri: str) -> str:
+    found = re.match(r"([a-z][a-z0-9+.-]*)://([^/?#]*)", uri)
+    if found is None or found[1] == "file":
+        return uri
+    host = unicodedata.normalize("NFKC", _host(found[2], ""))
+    if found[1] not in _SPECIAL and not host.startswith("["):
+        host = host.partition(":")[0]
+    return f"{found[1]}://{host.lower()}{uri[found.end() :]}"
 
 
 def _file_path(rest: str) -> str:
