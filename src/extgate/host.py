@@ -77,7 +77,8 @@ def open_host(
         stack.callback(sink.close)
         host = Host(homes, settings, wishes, sink, servers)
         # Made before the files are read again, so that no edit falls between the two.
-        watcher = Watcher(lambda: host.homes, host.on_files, say=wishes.say, also=wishes.also)
+        own = settings.audit_file
+        watcher = Watcher(lambda: host.homes, host.on_files, say=wishes.say, also=wishes.also, own=own)
         stack.enter_context(host.servers)
         host.start(Workspace(homes))
         stack.enter_context(watcher)

@@ -105,8 +105,9 @@ def _nearest(folder: Path) -> Path:
 class Watcher:
     """Calls `on_change` with the paths whose text became another, from a thread of its own, while it is entered.
 
-    homes: asked anew after every change, because `extgate.yaml` moves them. also: further files. say: takes a line for
-    people. The files are read when it is made, so make it before what it watches is read.
+    homes: asked anew after every change, because `extgate.yaml` moves them. also: further files. own: a file that this
+    process writes itself, whose growing is no news. say: takes a line for people. The files are read when it is made,
+    so make it before what it watches is read.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Watcher:
         *,
         say: Callable[[str], None],
         also: tuple[Path, ...] = (),
+        own: Path | None = None,
         poll_s: float = POLL_S,
         is_polling: bool = False,
     ) -> None:
@@ -125,7 +127,10 @@ class Watcher:
         self._last = self._snapshot()
         self._wake, self._is_over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="extgate-watch", daemon=True)
-        self._feeds = None if is_polling else _feeds(self._wake, say)
+        written = os.path.realpath(own) if own is not None else ""
+        self._feeds = (
+            None if is_polling else _feeds(self._wake, say, lambda path: path == written and path not in self._last)
+        )
 
     def __enter__(self) -> Watcher:
         self._thread.start()
@@ -186,20 +191,22 @@ class Watcher:
         return found
 
 
-def _feeds(wake: threading.Event, say: Callable[[str], None]) -> _Feeds | None:
+def _feeds(wake: threading.Event, say: Callable[[str], None], is_own: Callable[[str], bool]) -> _Feeds | None:
     try:
         module = importlib.import_module("watchfiles")
     except ImportError:
         say(f"watchfiles is not installed: files are looked at every {POLL_S:g} s; install extgate[chat]")
         return None
-    return _Feeds(module, wake, say)
+    return _Feeds(module, wake, say, is_own)
 
 
 class _Feeds:
     """Two threads of `watchfiles`, for folders alone and with all below, that wake the watcher."""
 
-    def __init__(self, watchfiles: Any, wake: threading.Event, say: Callable[[str], None]) -> None:
-        self._watchfiles, self._wake, self._say = watchfiles, wake, say
+    def __init__(
+        self, watchfiles: Any, wake: threading.Event, say: Callable[[str], None], is_own: Callable[[str], bool]
+    ) -> None:
+        self._watchfiles, self._wake, self._say, self._is_own = watchfiles, wake, say, is_own
         self._following: tuple[frozenset[str], frozenset[str]] | None = None
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -234,7 +241,8 @@ class _Feeds:
         try:
             # The first answer, with or without news, shows that watching has begun: what came before it was not seen.
             for count, changes in enumerate(news):
-                if changes or count == 0:
+                # A gateway's record may lie in the workspace and grow with every call.
+                if count == 0 or not all(self._is_own(path) for _, path in changes):
                     self._wake.set()
         except (OSError, RuntimeError) as error:  # no more folders can be watched, or one went away meanwhile
             if not stop.is_set():

@@ -57,7 +57,7 @@ def test_a_long_answer_reaches_its_client_whole_as_json_and_as_events(tmp_path: 
 
 def test_a_long_answer_that_is_on_its_way_comes_whole_when_the_gateway_ends(tmp_path: Path) -> None:
     async def work() -> None:
-        async with open_front(GatewaySettings(), "127.0.0.1", 0) as front:
+        async with open_front(GatewaySettings(limits=Limits(drain_s=100.0)), "127.0.0.1", 0) as front:
             async with World(tmp_path, LIMITS).open() as gateway:
                 front.serve(gateway)
                 web = Web(front.port)

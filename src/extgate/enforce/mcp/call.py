@@ -32,7 +32,8 @@ class Call:
     id: the client's, as it came; key: its value; token: the client's progress token as it came, or empty. is_modern:
     the client speaks 2026-07-28. ext: what was judged. done: takes a reply that no client waits for, None when there
     will be none. headers: of the client's request, that go on to an HTTP server. sent_at: on the rim's clock. lease:
-    what it holds of its limits. task: the name and arguments that the client gave, where the call begins a task.
+    what it holds of its limits. number: the id that it has with its server. task: the name and arguments that the
+    client gave, where the call begins a task.
     """
 
     session: Session | None
@@ -48,6 +49,7 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     sent_at: float = 0.0
     lease: Lease | None = None
+    number: int = 0
     task: tuple[str, Value | None] | None = None
 
 

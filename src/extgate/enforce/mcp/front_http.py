@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from urllib.parse import unquote, urlsplit
 
 from extgate.enforce.callers.callers import WELL_KNOWN, Callers
@@ -186,8 +186,7 @@ class Front:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             request.answer(415)
             return
-        accepted = set(media_types(request.headers.get("accept", "")))
-        if not accepted & {JSON, EVENTS, "*/*", "application/*", "text/*"}:
+        if not _may_answer(request.headers.get("accept", "")):
             request.answer(406)
             return
         try:
@@ -355,6 +354,13 @@ class Front:
                 self._end(name)
 
 
+@lru_cache(64)
+def _may_answer(accept: str) -> bool:
+    """Whether some of what is accepted can be given."""
+    return bool({JSON, EVENTS, "*/*", "application/*", "text/*"}.intersection(media_types(accept)))
+
+
+@lru_cache(64)
 def _name(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").rstrip(".")

@@ -10,6 +10,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Coroutine, Mapping
+from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -45,7 +46,10 @@ class Message(NamedTuple):
 
     def written(self) -> bytes:
         """As HTTP/1.1 writes it."""
-        return _head(self.method, self.path, self.host, self.headers, self.body) + self.body
+        head = _head(self.method, self.path, self.host, tuple(self.headers.items()))
+        if self.body or self.method == "POST":
+            return b"%scontent-length: %d\r\n\r\n%s" % (head, len(self.body), self.body)
+        return head + b"\r\n"
 
 
 class Origin:
@@ -143,6 +147,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
+        self._parser = httptools.HttpResponseParser(self)
         self._request: Request | None = None
         self._headers: dict[str, str] = {}
         self._size = 0
@@ -154,7 +159,6 @@ class Connection(asyncio.Protocol):
 
     def begin(self, request: Request, data: bytes) -> None:
         self._request, request.connection = request, self
-        self._parser = httptools.HttpResponseParser(self)
         self._headers, self._size = {}, 0
         self.transport.write(data)
 
@@ -185,11 +189,15 @@ class Connection(asyncio.Protocol):
 
     # ------------------------------------------------------------------------------------------ the parser's news
 
+    def on_message_begin(self) -> None:
+        if self._request is None:  # what comes unasked must not be taken for the answer to what is asked next
+            raise httptools.HttpParserError("an answer to nothing")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self._size += len(name) + len(value)
         if self._size > MAX_HEAD:
             raise httptools.HttpParserError("too long a head")
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip(" \t")
+        self._headers[_lower(name)] = value.decode("latin-1").strip(" \t")
 
     def on_headers_complete(self) -> None:
         if self._request is not None and not self._request.is_over:
@@ -215,11 +223,16 @@ class Connection(asyncio.Protocol):
             request.sink.on_end()
 
 
-def _head(method: str, path: str, host: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", f"host: {host}", *(f"{name}: {value}" for name, value in headers.items())]
-    if body or method == "POST":
-        lines.append(f"content-length: {len(body)}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+@lru_cache(64)
+def _head(method: str, path: str, host: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """A request's first lines; one call's are mostly the last one's."""
+    lines = [f"{method} {path} HTTP/1.1", f"host: {host}", *(f"{name}: {value}" for name, value in headers), ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+@lru_cache(256)
+def _lower(name: bytes) -> str:
+    return name.decode("latin-1").lower()
 
 
 class Events:

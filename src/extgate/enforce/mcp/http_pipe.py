@@ -22,6 +22,7 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"} |
     ("tasks/get", "tasks/update", "tasks/cancel"), "taskId"
 )
 """What the `Mcp-Name` header repeats, by method."""
+_SENDS = {"content-type": "application/json"}
 MAX_RESUMES = 20
 RETRY_S = 1.0
 
@@ -44,7 +45,7 @@ class HttpPipe:
         post = _Post(self, call)
         self._posts.add(post)
         self._idle.clear()
-        headers = self._headers() | {"content-type": "application/json"}
+        headers = self._headers() | _SENDS
         if self.is_modern and call is not None:
             headers |= _modern_headers(call)
         post.request = self.origin.send("POST", headers, data, post)

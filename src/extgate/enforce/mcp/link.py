@@ -84,13 +84,17 @@ class Link:
         """The id that the call has with this server, and its message."""
         self._last += 1
         number = self._last
-        self.pending[number] = call
+        self.pending[number], call.number = call, number
         return number, json.request(b"%d" % number, call.method, self._params(call, number))
+
+    def is_waiting(self, call: Call) -> bool:
+        """Whether the call has no answer yet."""
+        return self.pending.get(call.number) is call
 
     def cancel(self, call: Call, reason: bytes = b"") -> bytes | None:
         """The notification that tells the server; None when it has answered already."""
-        number = next((number for number, waiting in self.pending.items() if waiting is call), None)
-        if number is None:
+        number = call.number
+        if not self.is_waiting(call):
             return None
         del self.pending[number]
         params: json.Fields = {"requestId": b"%d" % number} | ({"reason": reason} if reason else {})

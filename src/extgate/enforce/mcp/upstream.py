@@ -283,9 +283,8 @@ class Upstream:
     def expire(self, before: float) -> None:
         """Ends the calls that were sent before that time."""
         for call in [call for call in self.link.pending.values() if call.sent_at and call.sent_at < before]:
-            number = next((n for n, waiting in self.link.pending.items() if waiting is call), None)
-            if number is not None and self._pipe is not None and not self._pipe.abandon(call):
-                self._send(json.request(b"", "notifications/cancelled", {"requestId": b"%d" % number}))
+            if self.link.is_waiting(call) and self._pipe is not None and not self._pipe.abandon(call):
+                self._send(json.request(b"", "notifications/cancelled", {"requestId": b"%d" % call.number}))
             self.on_failed(call, f"gave no answer within {self.limits.call_s:g} s")
 
     def list_again(self) -> None:
@@ -363,7 +362,7 @@ class Upstream:
                 self._hand_over(answered)
 
     def is_waiting(self, call: Call) -> bool:
-        return any(waiting is call for waiting in self.link.pending.values())
+        return self.link.is_waiting(call)
 
     def _heard(self) -> None:
         """Passes on that it lives, not more often than four times a second."""
