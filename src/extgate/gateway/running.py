@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from extgate.core.extension import Extension, Finding, Server
 from extgate.core.names import show
@@ -60,7 +61,7 @@ class RelayedServers(LiveServers):
         self.on_heard: Callable[[str], None] = lambda name: None
         self._specs: tuple[ServerSpec, ...] = ()
         self._held: tuple[Held, ...] = ()
-        self._offered: dict[str, tuple[Rows, tuple[Extension, ...], tuple[Finding, ...]]] = {}
+        self._listed: dict[str, _Listed] = {}
         hub.on_servers, hub.on_heard = self._changed, lambda name: self.on_heard(name)
 
     def __enter__(self) -> RelayedServers:
@@ -99,6 +100,7 @@ class RelayedServers(LiveServers):
     def _changed(self) -> None:
         self._note()
         self.on_change(Held(server=Server(name="")))
+        self.hub.notify()  # what is not answered otherwise by any gate may be listed no longer
 
     def _note(self) -> None:
         self._held = tuple(self._one(spec) for spec in sorted(self._specs, key=lambda spec: spec.name))
@@ -116,22 +118,39 @@ class RelayedServers(LiveServers):
             return Held(server=replace(server, state="untrusted"), findings=(note,))
         if base is None or base.state == "configured":
             return Held(server=server)
+        extensions, found = self._extensions(spec, base)
         if base.state == "failed":
             failed = replace(server, state="failed", error=base.error)
-            return Held(server=failed, findings=(_note(spec, "EG310", f"failed: {base.error}"),))
-        extensions, found = self._extensions(spec, base)
+            note = _note(spec, "EG310", f"failed: {base.error}")
+            return Held(server=failed, extensions=extensions, findings=(note, *found))
         about = replace(server, state="connected", instructions=base.offer.instructions, facts={**facts, **base.hello})
         return Held(server=about, extensions=extensions, findings=found)
 
     def _extensions(self, spec: ServerSpec, base: Upstream) -> tuple[tuple[Extension, ...], tuple[Finding, ...]]:
-        """What the server's lists stand for; worked out once for each list."""
-        rows = base.offer.rows
-        known = self._offered.get(spec.name)
-        if known is None or known[0] is not rows:
+        """What the server's lists stand for; worked out once for each list.
+
+        Of one that is lost, what it had: a name that was its stays its, so that a call is told of the loss, and nobody
+        else is taken for it.
+        """
+        known = self._listed.get(spec.name)
+        if known is not None and known.base is not base:
+            known = None
+        rows = base.offer.rows if base.state == "connected" else known.rows if known is not None else {}
+        if known is None or known.rows is not rows or known.spec != spec:
             lists = {what: [value_of(write(row)) for row in found.values()] for what, found in rows.items()}
             extensions, found = extensions_of(spec, Definitions(lists=lists, instructions=base.offer.instructions))
-            known = self._offered[spec.name] = (rows, extensions, found)
-        return known[1], known[2]
+            known = self._listed[spec.name] = _Listed(base, spec, rows, extensions, found)
+        return known.extensions, known.findings
+
+
+class _Listed(NamedTuple):
+    """What a server listed last, and what that stands for."""
+
+    base: Upstream
+    spec: ServerSpec
+    rows: Rows
+    extensions: tuple[Extension, ...]
+    findings: tuple[Finding, ...]
 
 
 def _note(spec: ServerSpec, code: str, message: str) -> Finding:

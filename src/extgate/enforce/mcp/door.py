@@ -16,9 +16,11 @@ from extgate.enforce.gate import Gate
 from extgate.enforce.mcp.catalog import Offer, View, view
 from extgate.enforce.mcp.envelope import Value, has_twins, value_of
 from extgate.enforce.mcp.options import Options
+from extgate.enforce.question import MAX_ID
 
 ASK = "ask"
 """The record's action for what a server asks of a client."""
+_TO_COME = ("configured", "failed")
 MAX_TWIN_CHECK = 4 * 1024 * 1024
 """Longer arguments are refused where a rule reads them, in bytes."""
 
@@ -56,7 +58,8 @@ class Door:
         if kept is None or kept.decisions is not decisions or kept.offers is not offers:
             kept = view(self.gate, offers, self.options)
             # What could not be recorded was not shown; that must not last longer than the cause.
-            is_whole = any(kept.lists.values()) or not any(d.visible for d in decisions)
+            live = {offer.server for offer in offers}
+            is_whole = any(kept.lists.values()) or not any(d.visible and d.extension.server in live for d in decisions)
             self._view = kept if is_whole else None
         return kept
 
@@ -79,6 +82,10 @@ class Door:
         ext = self.view.by_name.get((kind, name))
         args = value_of(arguments) if arguments is not None else None
         args = args if isinstance(args, dict) else {}
+        if ext is None and self._is_waiting():
+            unknown = Extension(kind=kind, name=name[:MAX_ID], source="unknown")
+            why = f"'{show(name)[:200]}' is not available right now: not every server has said yet what it has."
+            return self._judged(self.gate.refuse_item(unknown, why, args, action=action, session=session))
         if ext is None:
             return self._judged(self.gate.refuse_unknown(name, kind, args, action=action, session=session))
         if arguments is not None and self.view.reads_arguments and self._is_twofold(bytes(arguments)):
@@ -132,6 +139,11 @@ class Door:
         except Exception as error:  # what cannot be recorded is not asked
             return why or f"the record cannot be written ({type(error).__name__})"
         return why
+
+    def _is_waiting(self) -> bool:
+        """Whether some server has listed nothing so far and may still come."""
+        missing = {server.name for server in self.gate.inventory.servers if server.state in _TO_COME}
+        return bool(missing) and not missing <= {d.extension.server for d in self.gate.decisions}
 
     def _is_twofold(self, arguments: bytes) -> bool:
         is_object = arguments[:1] == b"{" or arguments == b"null"

@@ -266,7 +266,9 @@ class Upstream:
             self._waiting.append(call)
         else:
             self.link.ask(call)
-            why = f"the server `{self.target.name}` is {self.state}" + (f": {self.error}" if self.error else "")
+            why = f"the server `{self.target.name}` is not available right now" + (
+                f": {self.error}" if self.error else ""
+            )
             for answered in self.link.fail(why, call):
                 self._hand_over(answered)
 
