@@ -210,22 +210,33 @@ def gateway_names(
 
     Up to 64 letters, digits, `_` and `-`; a digest of the identity follows where the join could be read in two ways,
     characters were replaced, or it is too long. The names are a function of the set, and an item that only a digest
-    tells from another never takes that one's name. aliases: names by `server/item`; one that is not clean or is taken
-    is not used. With `never`, items that share a name have none.
+    tells from another never takes that one's name, nor does one that is called like another with its server. aliases:
+    names by `server/item`; one that is not clean or is taken is not used. With `never`, items that share a name have
+    none.
     """
-    items, wanted = tuple(items), {path: name for path, name in (aliases or {}).items() if _is_wire(name)}
+    items = tuple(items)
+    whole = {ext: f"{ext.server}__{ext.name}" for ext in items}
+    given = [*(aliases or {}).values(), *(ext.name for ext in items if prefix != "always")]
+    may_be_forged = any(map(_MAYBE_DIGESTED.search, given))  # a digest can be reckoned by whoever knows the names
+    forged = {_digested(ext, name) for ext, name in whole.items()} if may_be_forged else set[str]()
+    wanted = {path: name for path, name in (aliases or {}).items() if _is_wire(name) and name not in forged}
     uses, bare = Counter(wanted.values()), Counter(cleaned(ext.name)[:MAX_WIRE] for ext in items)
     found = {ext: wanted[path] for ext in items if uses[wanted.get(path := f"{ext.server}/{ext.name}", "")] == 1}
     left = [ext for ext in items if ext not in found]
     if prefix != "always":
-        clear = {ext for ext in left if _is_wire(ext.name) and bare[ext.name] == 1 and not uses[ext.name]}
+        unused = [ext for ext in left if bare[ext.name] == 1 and not uses[ext.name]]
+        forged |= set(whole.values())
+        clear = {ext for ext in unused if _is_wire(ext.name) and ext.name not in forged}
         found |= {ext: ext.name for ext in clear}
         left = [ext for ext in left if ext not in clear and prefix == "on-clash"]
-    joined = {ext: f"{ext.server}__{ext.name}" for ext in left}
+    joined = {ext: whole[ext] for ext in left}
     plain = [e for e in left if _is_wire(joined[e]) and full_names(e.server or "", e.name)]
     found |= {ext: _digested(ext, joined[ext]) for ext in left if ext not in plain}
     taken = set(found.values())
     return found | {ext: joined[ext] if joined[ext] not in taken else _digested(ext, joined[ext]) for ext in plain}
+
+
+_MAYBE_DIGESTED = re.compile(r"_[0-9a-f]{16}\Z")
 
 
 def _is_wire(name: str) -> bool:

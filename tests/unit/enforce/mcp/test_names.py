@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from extgate.core.extension import Extension
-from extgate.core.names import MAX_WIRE, gateway_names
+from extgate.core.names import MAX_WIRE, Prefix, gateway_names
 
 PARTS = st.text(alphabet="ab_-./é", min_size=1, max_size=6) | st.text(alphabet="x_", min_size=60, max_size=90)
 ITEMS = st.lists(st.tuples(PARTS, PARTS), unique=True, max_size=12)
@@ -57,3 +58,21 @@ def test_an_alias_that_is_taken_or_cannot_be_sent_is_not_used() -> None:
         assert set(gateway_names(pair, aliases=aliases).values()) == {"slack__send", "mail__send"}
     assert set(gateway_names(pair, aliases={"slack/send": "mail__send"}).values()) >= {"mail__send"}
     assert len(set(gateway_names(pair, aliases={"slack/send": "mail__send"}).values())) == 2
+
+
+@pytest.mark.parametrize("prefix", ["on-clash", "never"])
+def test_a_bare_name_cannot_be_the_one_that_a_digest_or_a_prefix_gives_another(prefix: Prefix) -> None:
+    victims = items([("good", "a.b"), ("good", "search"), ("other", "search")])
+    taken = [*gateway_names(victims).values()]
+    thieves = items([("evil", name) for name in taken])
+    found = gateway_names([*victims, *thieves], prefix=prefix)
+    assert not {found.get(thief) for thief in thieves}.intersection(taken)
+    assert len(set(found.values())) == len(found)
+    if prefix == "on-clash":
+        assert [found[victim] for victim in victims] == taken
+
+
+def test_an_alias_cannot_be_the_name_that_a_digest_gives_another() -> None:
+    victim, other = items([("good", "a.b"), ("x", "t")])
+    (taken,) = gateway_names([victim]).values()
+    assert gateway_names([victim, other], aliases={"x/t": taken}) == {victim: taken, other: "x__t"}
