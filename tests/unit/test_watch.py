@@ -6,13 +6,14 @@ import os
 import queue
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from extgate.homes import find_homes
-from extgate.watch import Watcher, folders_to_watch, snapshot
+from extgate.watch import Watcher, _Feeds, folders_to_watch, snapshot
 
 Seen = queue.Queue[tuple[str, ...]]
 WAIT_S = 60
@@ -179,3 +180,22 @@ def test_the_workspace_itself_is_not_watched_with_all_below(root: Path) -> None:
     assert os.path.realpath(root) in flat
     assert os.path.realpath(root) not in deep
     assert os.path.realpath(root / "skills") in deep
+
+
+def test_only_what_the_process_writes_itself_wakes_nobody(tmp_path: Path) -> None:
+    own, other = str(tmp_path / "audit.jsonl"), str(tmp_path / "agents")
+    wake, woken = threading.Event(), list[bool]()
+
+    class Told:
+        """As `watchfiles` tells: first that watching has begun, then of changes."""
+
+        @staticmethod
+        def watch(*folders: str, **options: object) -> Iterator[set[tuple[int, str]]]:
+            for changes in (set(), {(2, own)}, {(2, own), (2, other)}, {(2, own)}, set()):
+                yield changes
+                woken.append(wake.is_set())
+                wake.clear()
+
+    feeds = _Feeds(Told, wake, print, lambda path: path == own)
+    feeds._feed([str(tmp_path)], False, threading.Event())
+    assert woken == [True, False, True, False, False]
