@@ -18,6 +18,7 @@ from extgate.enforce.wire.clients import CLIENTS, Client
 from extgate.enforce.wire.front import Upstream, Wire, WireSettings
 from extgate.enforce.wire.provider import Options
 from extgate.enforce.wire.providers import PROVIDERS
+from extgate.enforce.wire.road import NO_PROXY, Road
 from extgate.errors import DialectError, DocumentError
 from extgate.gateway.reading import error, mapping, text, texts
 from extgate.gateway.running import Gateway
@@ -26,7 +27,7 @@ from extgate.host import Host
 from extgate.workspace import Agent, Workspace
 
 KEY = "wire"
-_KEYS = ("unknown", "client", "tools", "gateway", *PROVIDERS)
+_KEYS = ("unknown", "client", "tools", "gateway", "proxy", "ca", *PROVIDERS)
 _UPSTREAM = ("url", "key_env", "key_file")
 _OPTIONS = {"refuse": Options(unknown="refuse"), "pass": Options(unknown="pass")}
 MAX_KEY = 16 * 1024
@@ -67,7 +68,26 @@ def _read(node: Node, defaults: WireSettings, root: Path, environ: Mapping[str, 
         clients=_with_tools(defaults.clients, texts(node.get("tools"), "wire.tools")),
         upstreams={**defaults.upstreams, **upstreams},
         gateway=text(node.get("gateway"), "wire.gateway") or defaults.gateway,
+        road=_road(node, defaults.road, root),
     )
+
+
+def _no_address(node: Node, key: str, expected: str) -> DialectError:
+    """The error of an address; what may hold a password is not repeated."""
+    if "@" not in str(node.shown):
+        return error(node, key, expected)
+    return DialectError(f"{key}: expected {expected}, got an address with credentials", file=node.file, line=node.line)
+
+
+def _road(node: Node, defaults: Road, root: Path) -> Road:
+    proxy, ca = (text(node.get(key), f"wire.{key}") for key in ("proxy", "ca"))
+    if proxy and proxy != NO_PROXY:
+        parts = urlsplit(proxy)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.path.strip("/"):
+            wanted = "`none`, or http://HOST:PORT; credentials belong into HTTPS_PROXY"
+            raise _no_address(cast(Node, node.get("proxy")), "wire.proxy", wanted)
+    file = str(root / Path(ca).expanduser()) if ca else defaults.ca
+    return Road(proxy=proxy or defaults.proxy, ca=file)
 
 
 def _upstream(node: Node, name: str, root: Path, environ: Mapping[str, str]) -> Upstream:
@@ -76,7 +96,9 @@ def _upstream(node: Node, name: str, root: Path, environ: Mapping[str, str]) -> 
     url, env, file = (text(node.get(key), f"{where}.{key}") for key in _UPSTREAM)
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query):
-        raise error(cast(Node, node.get("url")), f"{where}.url", "an address that begins with https:// or http://")
+        raise _no_address(
+            cast(Node, node.get("url")), f"{where}.url", "an address that begins with https:// or http://"
+        )
     if env and file:
         raise error(node, where, "one of `key_env` and `key_file`")
     key: Callable[[], str] | None = partial(_from_env, environ, env) if env else None

@@ -16,6 +16,7 @@ from extgate.enforce.mcp.http_client import Origin
 from extgate.enforce.mcp.http_server import Request
 from extgate.enforce.mcp.listening import listen
 from extgate.enforce.mcp.options import Limits
+from extgate.enforce.wire.road import Road
 from extgate.errors import DialectError
 from extgate.gateway.address import Address, open_front
 from extgate.gateway.settings import read_gateway
@@ -463,6 +464,7 @@ def test_a_workspace_of_hermes_knows_it_by_the_library_that_it_uses(tmp_path: Pa
         "wire: 5", "wire: {nope: 1}", "wire: {unknown: maybe}", "wire: {client: nobody}", "wire: {anthropic: {url: x}}",
         "wire: {anthropic: {url: 'ftp://x'}}", "wire: {anthropic: {key: x}}", "wire: {anthropic: {url: 'https://u:p@x'}}",
         "wire: {anthropic: {key_env: A, key_file: B}}", "wire: {tools: [1]}",
+        "wire: {proxy: 'socks5://x'}", "wire: {proxy: 'http://u:p@x'}", "wire: {proxy: x}", "wire: {ca: 5}",
     ],
 )  # fmt: skip
 def test_a_setting_that_has_no_meaning_is_an_error_at_its_line(tmp_path: Path, text: str) -> None:
@@ -470,6 +472,12 @@ def test_a_setting_that_has_no_meaning_is_an_error_at_its_line(tmp_path: Path, t
     with pytest.raises(DialectError) as caught:
         read_wire(find_homes(tmp_path))
     assert caught.value.line == 2
+    assert "u:p@" not in str(caught.value)
+
+
+def test_the_way_to_providers_is_read_for_all_agents(tmp_path: Path) -> None:
+    (tmp_path / "extgate.yaml").write_text("audit: a\nwire: {proxy: 'http://p:3128', ca: company.pem}\n")
+    assert read_wire(find_homes(tmp_path)).road == Road(proxy="http://p:3128", ca=str(tmp_path / "company.pem"))
 
 
 def test_headers_that_come_twice_are_refused(tmp_path: Path) -> None:

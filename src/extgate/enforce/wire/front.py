@@ -7,6 +7,7 @@ the provider's own header where extgate holds the key.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from extgate.core.extension import Extension
 from extgate.enforce.gate import Gate
 from extgate.enforce.mcp.catalog import View
 from extgate.enforce.mcp.door import Door
-from extgate.enforce.mcp.http_client import Origin
 from extgate.enforce.mcp.http_server import Request
 from extgate.enforce.wire import around
 from extgate.enforce.wire.clients import CLIENTS, Client, client_of
@@ -26,6 +26,7 @@ from extgate.enforce.wire.packed import unpacked
 from extgate.enforce.wire.provider import Options, Provider, Route
 from extgate.enforce.wire.providers import PROVIDERS
 from extgate.enforce.wire.relay import Relay, forwarded
+from extgate.enforce.wire.road import Outward, Road
 from extgate.enforce.wire.spans import UnclearError
 from extgate.enforce.wire.turn import Turn
 
@@ -52,7 +53,7 @@ class WireSettings:
     """One agent's wire. client: the program that it is, if that is said; clients: the programs with their own tools.
 
     usual: the program of a request that tells only which library it uses; empty: nobody knows.
-    gateway: what the client calls extgate's MCP gateway; empty: it is not known to have it.
+    gateway: what the client calls extgate's MCP gateway; empty: it is not known to have it. road: the way to providers.
     """
 
     options: Options = field(default_factory=Options)
@@ -61,6 +62,7 @@ class WireSettings:
     clients: Mapping[str, Client] = field(default_factory=lambda: CLIENTS)
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     gateway: str = ""
+    road: Road = field(default_factory=Road)
 
 
 Admit = Callable[[Request, str, Callable[[Request, str], None]], None]
@@ -93,7 +95,7 @@ class Wire:
         self._gates: dict[str, tuple[Gate, Gate]] = {}
         self._memories: dict[str, Memory] = {}
         self._behind: dict[str, tuple[View, str, Relayed]] = {}
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[tuple[str, Road], Outward] = {}
         self._running: set[Request] = set()
         self.is_ending = False
 
@@ -211,7 +213,7 @@ class Wire:
             body = route.api.request(body, turn, settings.options)
         upstream = self._upstream(agent, job.provider)
         headers = self._headers(job, upstream)
-        origin = self._origin(upstream.url or job.provider.url)
+        origin = self._origin(upstream.url or job.provider.url, settings.road)
         query = job.query if upstream.key is None else _without_key(job.query)
         path = origin.parts.path.rstrip("/") + job.path + (f"?{query}" if query else "")
         self._running = {running for running in self._running if not running.is_over} | {request}
@@ -227,10 +229,10 @@ class Wire:
             raise UnclearError(f"the key for `{job.provider.name}` cannot be had ({type(error).__name__})") from None
         return {**forwarded(job.headers, job.provider.keys), **job.provider.credential(key)}
 
-    def _origin(self, url: str) -> Origin:
-        found = self._origins.get(url)
+    def _origin(self, url: str, road: Road) -> Outward:
+        found = self._origins.get((url, road))
         if found is None:
-            found = self._origins[url] = Origin(url)
+            found = self._origins[url, road] = Outward(url, road, os.environ)
         return found
 
 
