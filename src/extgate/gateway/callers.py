@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from extgate.dialects.node import Node
 from extgate.discover.reading import UnreadableError, read_bytes
+from extgate.enforce.callers.addresses import sound_url
 from extgate.enforce.callers.callers import Callers
-from extgate.enforce.callers.fetch import sound_url
 from extgate.enforce.callers.grants import Grant, Simple
 from extgate.enforce.callers.proxies import Network, Proxies
 from extgate.enforce.callers.tokens import Tokens, digest_of

@@ -21,7 +21,8 @@ from extgate.enforce.callers.access_tokens import (
     read_key,
     verified,
 )
-from extgate.enforce.callers.fetch import FetchError, fetch_json, may_lead_to
+from extgate.enforce.callers.addresses import may_lead_to
+from extgate.enforce.callers.fetch import FetchError, fetch_json
 from extgate.enforce.callers.grants import Claims, Grant, Simple, is_revoked, may_be
 from extgate.enforce.callers.tokens import digest_of
 from extgate.enforce.callers.verdict import Verdict

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives import serialization
 from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
-from extgate.enforce.callers.fetch import FetchError, may_lead_to, sound_url
+from extgate.enforce.callers.addresses import may_lead_to, sound_url
+from extgate.enforce.callers.fetch import FetchError
 from extgate.enforce.callers.grants import Grant
 from extgate.enforce.callers.issuers import RETRY_S, STALE_S, Issuer, IssuerSettings
 from extgate.enforce.callers.verdict import Verdict
