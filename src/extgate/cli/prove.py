@@ -143,7 +143,9 @@ def _details(proof: Proof) -> Iterator[str]:
         ext, effect = proof.witness.extension, proof.witness.after.effect or "deny"
         facts = f" of category {ext.category}" if ext.category else ""
         yield f"{ext.kind} {shown_name(ext)}{facts} would be answered with {effect}; {proof.witness.after.reason}"
-    for state, words in (("open", "open road"), ("residual", "residual road"), ("closed", "closed")):
+    # A proof that stands though a shell could do the same must not read as if it could not.
+    residual = "residual road" + ", left out by `roads: gate`" * (proof.statement.roads == "gate")
+    for state, words in (("open", "open road"), ("residual", residual), ("closed", "closed")):
         alike: dict[str, list[str]] = {}
         for road in proof.roads:
             if road.state == state:
