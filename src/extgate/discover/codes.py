@@ -64,6 +64,7 @@ CODES: tuple[Code, ...] = (
     _row("EG314", "info", "a server's entry leaves out some of its tools", "edit `include` or `exclude`"),
     _row("EG315", "warning", "an entry of `include` or `exclude` names no tool", "write the tool's own name"),
     _row("EG316", "warning", "a server is not started before somebody trusts it", "run `extgate trust`"),
+    _row("EG317", "warning", "a server lists an item that is malformed; it is left out", "tell the server's author"),
     _row("EG320", "error", "the trust store cannot be used, so nothing is trusted", "mend or remove the file"),
     # Plugins
     _row("EG401", "error", "a plugin's manifest cannot be read", "mend the file"),

@@ -61,6 +61,11 @@ LISTINGS: tuple[Listing, ...] = (
     ),
 )
 
+_KINDS: tuple[tuple[str, type, str], ...] = (
+    ("title", str, "text"), ("description", str, "text"), ("mimeType", str, "text"),
+    ("outputSchema", Mapping, "object"), ("annotations", Mapping, "object"), ("arguments", list, "list"),
+)  # fmt: skip
+"""What an item's keys hold where it has them. Source: the protocol's schema of 2026-07-28 (seen 2026-11-30)."""
 _HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -74,7 +79,8 @@ class Definitions:
 
 
 def extensions_of(spec: ServerSpec, definitions: Definitions) -> tuple[tuple[Extension, ...], tuple[Finding, ...]]:
-    """The extensions of a server's lists; of two items with one name the first stays, with a finding.
+    """The extensions of a server's lists; of two items with one name the first stays, with a finding, and a malformed
+    one is left out, with another.
 
     `include` and `exclude` of its entry leave tools out, by their own name or any name a runtime gives them.
     """
@@ -82,11 +88,29 @@ def extensions_of(spec: ServerSpec, definitions: Definitions) -> tuple[tuple[Ext
     kept: dict[str, Extension] = {}
     for listing in LISTINGS:
         for item in definitions.lists.get(listing.what, ()):
+            if why := why_malformed(listing, item):
+                findings.append(_note(spec, "EG317", f"leaves out of its {listing.what} {why}"))
+                continue
             ext = _extension(spec, listing, item)
             if kept.setdefault(ext.id, ext) is not ext:
                 findings.append(_note(spec, "EG312", f"lists the {listing.kind} `{ext.name}` twice"))
     left, notes = _narrowed(spec, tuple(kept.values()))
     return left, (*findings, *notes)
+
+
+def why_malformed(listing: Listing, item: object) -> str:
+    """What is wrong with an item of a list, in words that name it; empty when nothing is."""
+    if not isinstance(item, Mapping):
+        return "an item that is no object"
+    name = item.get(listing.identity)
+    if not isinstance(name, str) or not name:
+        return f"an item without `{listing.identity}`"
+    if listing.what == "tools" and not isinstance(item.get("inputSchema"), Mapping):
+        return f"`{name[:100]}`, whose `inputSchema` is no object"
+    for key, kind, word in _KINDS:
+        if item.get(key) is not None and not isinstance(item[key], kind):
+            return f"`{name[:100]}`, whose `{key}` is no {word}"
+    return ""
 
 
 def _extension(spec: ServerSpec, listing: Listing, item: Item) -> Extension:
@@ -104,7 +128,8 @@ def _extension(spec: ServerSpec, listing: Listing, item: Item) -> Extension:
 def _digest(listing: Listing, item: Item) -> str:
     definition = {key: item[key] for key in listing.defines if item.get(key) is not None}
     if "annotations" in definition:
-        definition["annotations"] = {k: v for k, v in definition["annotations"].items() if k in _HINTS}
+        hints = definition["annotations"]
+        definition["annotations"] = {key: hints[key] for key in _HINTS if hints.get(key) is not None}
     return hashlib.sha256(canonical(definition).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -20,7 +20,7 @@ from extgate import __version__
 from extgate.core.names import show
 from extgate.discover.mcp_definitions import Definitions
 from extgate.discover.mcp_http import http_streams
-from extgate.discover.mcp_sdk import Hello, RefusedError, Sdk, Session, Streams
+from extgate.discover.mcp_sdk import Answers, Hello, RefusedError, Sdk, Session, Streams
 from extgate.discover.mcp_servers import Held, all_lists, installed_sdk, note_on, offering, reason_of, server_of
 from extgate.discover.mcp_stdio import stdio_streams
 from extgate.discover.mcp_watch import Limits, ServerError, Watch
@@ -232,14 +232,16 @@ class _Tended:
         sdk = installed_sdk()
         with anyio.move_on_after(self.host.timeout_s) as scope:
             watch.scope = scope
-            async with self._streams(sdk, watch) as streams, self._open(sdk, streams) as raw:
-                session = Session(sdk, raw)
-                hello = await session.hello()
-                await self._list(session, hello, watch)
-                self._raw, scope.deadline = raw, math.inf
-                while not watch.is_lost:
-                    await self._tend(session, hello, watch)
-                raise ServerError("hung up")
+            async with self._streams(sdk, watch) as streams:
+                answers = Answers(streams[0])
+                async with self._open(sdk, (answers, streams[1])) as raw:
+                    session = Session(sdk, raw, answers)
+                    hello = await session.hello()
+                    await self._list(session, hello, watch)
+                    self._raw, scope.deadline = raw, math.inf
+                    while not watch.is_lost:
+                        await self._tend(session, hello, watch)
+                    raise ServerError("hung up")
         raise ServerError(watch.reason or f"no answer to `{watch.phase}` within {self.host.timeout_s:g} s")
 
     def _streams(self, sdk: Sdk, watch: Watch) -> AbstractAsyncContextManager[Streams]:

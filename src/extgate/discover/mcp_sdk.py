@@ -77,8 +77,9 @@ class Sdk:
     async def session(self, streams: Streams, version: str) -> AsyncIterator[Session]:
         """A session that has not said hello yet. version: extgate's own, for the server's log."""
         about = self.types.Implementation(name="extgate", version=version)
-        async with self.mcp.ClientSession(streams[0], streams[1], client_info=about) as raw:
-            yield Session(self, raw)
+        answers = Answers(streams[0])
+        async with self.mcp.ClientSession(answers, streams[1], client_info=about) as raw:
+            yield Session(self, raw, answers)
 
     def http_streams(
         self, url: str, headers: Mapping[str, str], client: Callable[..., Any]
@@ -125,8 +126,8 @@ _LISTS = {
 class Session:
     """A conversation with one server."""
 
-    def __init__(self, sdk: Sdk, raw: Any) -> None:
-        self._sdk, self._raw = sdk, raw
+    def __init__(self, sdk: Sdk, raw: Any, answers: Answers) -> None:
+        self._sdk, self._raw, self._answers = sdk, raw, answers
 
     async def hello(self) -> Hello:
         """Starts the session. Raises RefusedError when the server will not."""
@@ -155,11 +156,12 @@ class Session:
             raise refused from None
 
     async def page(self, what: str, cursor: str | None) -> Page:
-        """One page of `tools`, `resources`, `resourceTemplates` or `prompts`.
+        """One page of `tools`, `resources`, `resourceTemplates` or `prompts`, each item as the server wrote it.
 
-        Raises RefusedError for an error answer, ValueError for an ill-shaped one.
+        Raises RefusedError for an error answer, ValueError for one that has no list.
         """
         method, request = _LISTS[what]
+        self._answers.wanted, self._answers.items = what, ()
         params = self._sdk.types.PaginatedRequestParams(cursor=cursor) if cursor is not None else None
         try:
             if self._sdk.major >= 2:  # asked this way because `list_tools` drops tools without a word
@@ -169,8 +171,46 @@ class Session:
                 result = await getattr(self._raw, method)(params=params)
         except self._sdk.error as error:
             raise _refused(error) from None
+        finally:
+            self._answers.wanted = ""
         answer = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return Page(items=tuple(answer.get(what, ())), cursor=answer.get("nextCursor") or None)
+        return Page(items=self._answers.items, cursor=answer.get("nextCursor") or None)
+
+
+class Answers:
+    """What comes from a server, less the items of a page that is asked for: the SDK would throw a whole page away for
+    one of them, and fill others in. wanted: the list, empty while none is asked for; items: of it, as they came."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.wanted = ""
+        self.items: tuple[Any, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    async def __aenter__(self) -> Answers:
+        await self._raw.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._raw.__aexit__(*error)
+
+    def __aiter__(self) -> Answers:
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._less_items(await self._raw.__anext__())
+
+    async def receive(self) -> Any:
+        return self._less_items(await self._raw.receive())
+
+    def _less_items(self, came: Any) -> Any:
+        message = getattr(came, "message", None)
+        result = getattr(getattr(message, "root", message), "result", None)
+        if self.wanted and isinstance(result, dict) and isinstance(result.get(self.wanted), list):
+            self.items, result[self.wanted] = tuple(result[self.wanted]), []
+        return came
 
 
 def _refused(error: Any) -> RefusedError:

@@ -34,7 +34,10 @@ def items(what):
         names += names[:1] if flags.get("twice") else []
         schema = {"type": "object", "properties": {"x": {"default": None}}}
         hints = {"readOnlyHint": True}
-        return [{"name": n, "description": f"Does {n}.", "inputSchema": schema, "annotations": hints} for n in names]
+        bad = [{"name": "bad", "inputSchema": "x"}, {"inputSchema": schema}, "no object", {"name": "worse", "title": 3}]
+        bad += [{"name": "worst", "inputSchema": schema, "annotations": []}]
+        good = [{"name": n, "description": f"Does {n}.", "inputSchema": schema, "annotations": hints} for n in names]
+        return [*(bad if flags.get("malformed") else []), *good]
     if what == "resources":
         return [{"uri": f"file:///r{n}", "name": f"r{n}"} for n in range(count)]
     if what == "templates":

@@ -81,6 +81,14 @@ def test_an_item_listed_twice_is_kept_once_and_reported() -> None:
     assert [f.code for f in findings] == ["EG312"]
 
 
+def test_malformed_items_are_left_out_and_told_and_the_rest_is_kept() -> None:
+    server, extensions, findings = run_one(tools=2, malformed=True)
+    assert server.state == "connected"
+    assert [e.name for e in extensions] == ["tool_0", "tool_1"]
+    assert [f.code for f in findings] == ["EG317"] * 5
+    assert "`bad`, whose `inputSchema` is no object" in findings[0].message
+
+
 FAILURES: list[tuple[str, dict[str, Any], str]] = [
     ("a looping cursor", {"tools": 4, "page": 2, "loop": True}, "lists its tools in a circle"),
     ("pages without end", {"tools": 1, "circle": True}, "lists its tools on more than 20 pages"),

@@ -157,12 +157,15 @@ def object_of(value: Value | None) -> Fields:
         return {}
 
 
-_OBJECTS: msgspec.json.Decoder[list[dict[str, Raw]]] = msgspec.json.Decoder(list[dict[str, Raw]])
+_VALUES: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
 
 
-def objects_of(value: Value | None) -> list[Fields]:
-    """The objects of an array, each by its keys. Raises one of `BAD`."""
-    return _OBJECTS.decode(value if value is not None else b"null")  # type: ignore[return-value]
+def values_of(value: Value | None) -> list[Raw] | None:
+    """The values of an array, or None when it is none."""
+    try:
+        return _VALUES.decode(value if value is not None else b"null")
+    except BAD:
+        return None
 
 
 def has_twins(data: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""A server's lists, every page of them, each item as the bytes it came in."""
+"""A server's lists, every page of them, each item as the bytes it came in, a malformed one under no name."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ async def _all_pages(rpc: Rpc, what: str, method: str, limits: Limits) -> dict[s
         result = await rpc(method, params)
         for item in _items(result.get(what), method):
             name = json.text_of(item.get(IDENTITY[what]))
-            if name is None:
-                raise UpstreamError(f"an item of `{method}` has no `{IDENTITY[what]}`")
-            rows.setdefault(name, item)
+            rows.setdefault(name or "", item)  # what has no name is nothing, and is told of where the rest is made
         cursor = json.text_of(result.get("nextCursor"))
         if len(rows) > limits.items:
             raise UpstreamError(f"`{method}` lists more than {limits.items} items")
@@ -69,7 +67,7 @@ async def _all_pages(rpc: Rpc, what: str, method: str, limits: Limits) -> dict[s
 
 
 def _items(value: Value | None, method: str) -> list[json.Fields]:
-    try:
-        return json.objects_of(value)
-    except json.BAD:
-        raise UpstreamError(f"the answer to `{method}` is no list of objects") from None
+    found = json.values_of(value)
+    if found is None:
+        raise UpstreamError(f"the answer to `{method}` is no list")
+    return [json.object_of(item) for item in found]
