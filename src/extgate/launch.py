@@ -209,6 +209,19 @@ def hermes(place: Place) -> Start:
     return Start(env={"HERMES_HOME": str(made)}, walls=("wire", "gateway"))
 
 
+WALLS = {
+    "wire": "its model is not behind the wire", "gateway": "its servers are not behind the gateway",
+    "hook": "its own calls pass no hook, so what it runs without a call of its model is not refused; `extgate apply "
+    "{runtime} {agent}` sets one",
+}  # fmt: skip
+"""By wall what is so without it."""
+
+
+def missing(runtime: str, agent: str, start: Start) -> list[str]:
+    """What is to be said of the walls that do not stand."""
+    return [text.format(runtime=runtime, agent=agent) for wall, text in WALLS.items() if wall not in start.walls]
+
+
 STARTS: Mapping[str, Callable[[Place], Start]] = {
     "claude-code": claude_code, "codex": codex, "opencode": opencode, "gemini": gemini, "hermes": hermes,
 }  # fmt: skip

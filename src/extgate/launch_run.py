@@ -29,7 +29,7 @@ from extgate.gateway.callers import CallerSettings
 from extgate.gateway.running import open_gateway
 from extgate.gateway.settings import read_gateway
 from extgate.gateway.wire import open_wire, read_wire
-from extgate.launch import CLIENTS, NO_PROOF, PROGRAMS, STARTS, Place
+from extgate.launch import CLIENTS, NO_PROOF, PROGRAMS, STARTS, Place, missing
 from extgate.workspace import Workspace
 
 HOST = "127.0.0.1"
@@ -66,7 +66,7 @@ async def run(job: Job, say: Callable[[str], None], environ: Mapping[str, str] =
             place = _place(job, ground, Path(made), url, token, environ)
             start = STARTS[job.runtime](place)
             say(f"{job.runtime} runs as `{ground.agent.id}` behind: {', '.join(start.walls)}")
-            for line in start.left:
+            for line in (*missing(job.runtime, ground.agent.id, start), *start.left):
                 say(line)
             env = {**environ, **start.env, **_unproxied(environ)}
             return await _child((program, *start.args, *job.args), env, job.project)

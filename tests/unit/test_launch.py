@@ -16,7 +16,7 @@ from extgate.cli.main import cli
 from extgate.enforce.wire.clients import client_of
 from extgate.enforce.wire.front import WireSettings
 from extgate.errors import WorkspaceError
-from extgate.launch import HELD, STARTS, Place, Start
+from extgate.launch import HELD, STARTS, Place, Start, missing
 from extgate.launch_run import Job, changed
 from tests.unit.gateway.world import World
 
@@ -228,6 +228,13 @@ def test_a_program_that_is_run_reaches_its_model_by_the_wire_and_its_end_is_the_
     assert (found["with"], found["without"]) == (200, 401)
     assert found["args"][-2:] == ["--flag", str(tmp_path / "out")]
     assert not Path(found["args"][found["args"].index("--settings") + 1]).exists()
+
+
+def test_a_wall_that_does_not_stand_is_said(tmp_path: Path) -> None:
+    assert missing("gemini", "a", Start(env={})) == []
+    (said,) = missing("codex", "a", Start(env={}, walls=("wire", "gateway")))
+    assert "no hook" in said
+    assert "`extgate apply codex a`" in said
 
 
 def test_a_program_that_is_not_there_is_an_error_with_the_way_out(tmp_path: Path) -> None:
