@@ -47,17 +47,6 @@ def test_a_tool_of_a_lost_server_is_not_available_right_now_and_listed_no_longer
     run(work())
 
 
-def test_a_denied_tool_of_a_lost_server_is_refused_for_its_rule(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with World(tmp_path, a="mcp: {disabled: ['habits/echo']}").open() as gateway:
-            client = await Client(gateway).hello()
-            await lost(gateway)
-            assert "is disabled for this agent" in text_of(await client.call("echo"))
-            assert "not available right now: slow" in text_of(await client.call("big"))
-
-    run(work())
-
-
 def test_an_agent_whose_required_server_is_lost_is_unavailable_though_its_items_are_remembered(tmp_path: Path) -> None:
     async def work() -> None:
         async with World(tmp_path, a="mcp: {required: [habits]}").open() as gateway:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol, cast
 
 import httptools
@@ -279,7 +280,7 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._grow_head(len(name) + len(value))
-        key, headers = name.decode("latin-1").lower(), self._request.headers
+        key, headers = _lower(name), self._request.headers
         if key in headers:
             self._request.twice.add(key)
         headers[key] = value.decode("latin-1").strip(" \t")
@@ -315,6 +316,11 @@ class _TooMuchError(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
+
+
+@lru_cache(256)
+def _lower(name: bytes) -> str:
+    return name.decode("latin-1").lower()
 
 
 def media_types(accept: str) -> Iterable[str]:
