@@ -23,6 +23,8 @@ from extgate.enforce.mcp.options import Limits
 from extgate.enforce.mcp.pump import Pump
 
 MAX_HEAD = 64 * 1024
+MAX_WAITING = 64
+"""Requests of one connection that wait for the one before them; then no more of it is read."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What a client begins with that speaks HTTP/2 without asking first."""
 Headers = Sequence[tuple[str, str]]
@@ -150,10 +152,11 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._request = Request(self)
         self._parts: list[bytes] = []
-        self._size = self._head = 0
+        self._size = self._head = self._waiting = 0
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
-        self._is_failed = self._is_known = False
+        self._failure = 0
+        self._is_known = self._is_paused = False
         self._first = b""
         self.peer = ""
         self.waits_since = time.monotonic()
@@ -177,7 +180,7 @@ class Connection(asyncio.Protocol):
         del self._parser, self._request  # they know this connection, and nothing else would part them soon
 
     def data_received(self, data: bytes) -> None:
-        if self._is_failed:
+        if self._failure:
             return
         if not self._is_known:
             data = self._first + data
@@ -192,6 +195,9 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserUpgrade, httptools.HttpParserError) as error:
             cause = error.__context__
             self._fail(cause.status if isinstance(cause, _TooMuchError) else 400)
+        if len(self._queue) >= MAX_WAITING or self._waiting > self._limits.message:
+            self._is_paused = True
+            self.transport.pause_reading()
 
     def _become_http2(self, data: bytes) -> None:
         """The client speaks HTTP/2 and knows that it may: what comes belongs to another protocol."""
@@ -240,6 +246,8 @@ class Connection(asyncio.Protocol):
             self._pump.close()
         elif self._queue:
             asyncio.get_running_loop().call_soon(self._next)
+        elif self._failure:
+            self._refuse()
 
     def close_if_idle(self) -> None:
         """Closes it unless it carries a request."""
@@ -259,20 +267,27 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         if self._current is None and self._queue and not self.transport.is_closing():
             self._current = self._queue.popleft()
+            self._waiting -= len(self._current.body)
+            if self._is_paused and not self._queue:
+                self._is_paused = False
+                self.transport.resume_reading()
             self._handler(self._current)
 
     def _fail(self, status: int) -> None:
-        self._is_failed = True
-        head = f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        self.transport.write(head.encode())
-        self.transport.close()
+        """Reads no more; what came before is answered first, so that no answer is taken for another's."""
+        self._failure = status
+        if self._current is None and not self._queue:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        head = f"HTTP/1.1 {self._failure} {REASONS[self._failure]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        self._pump.write(head.encode())
+        self._pump.close()
 
     # ------------------------------------------------------------------------------------------ the parser's news
 
     def on_message_begin(self) -> None:
         self._request, self._parts, self._size, self._head = Request(self), [], 0, 0
-        if len(self._queue) >= 64:
-            raise _TooMuchError(429)
 
     def on_url(self, url: bytes) -> None:
         self._grow_head(len(url))
@@ -304,6 +319,7 @@ class Connection(asyncio.Protocol):
         request.is_kept = self._parser.should_keep_alive()
         request.body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._queue.append(request)
+        self._waiting += len(request.body)
         self._next()
 
     def _grow_head(self, size: int) -> None:
