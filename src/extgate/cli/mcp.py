@@ -68,5 +68,6 @@ async def _join(gateway: Gateway, agent: str, stack: AsyncExitStack) -> Callable
 
     replicas = await stack.enter_async_context(open_replicas(shared, gateway))
     with suppress(TimeoutError):  # who says hello before that is told why not
-        await asyncio.wait_for(replicas.has_joined.wait(), shared.stale_s)
+        async with asyncio.timeout(shared.stale_s):
+            await replicas.has_joined.wait()
     return lambda: replicas.why_not(agent)

@@ -392,6 +392,7 @@ async def _within(said: Awaitable[object], seconds: float) -> object:
     import asyncio  # only here: a hook is a process per call, and has nobody to wait for
 
     try:
-        return await asyncio.wait_for(said, seconds)
+        async with asyncio.timeout(seconds):
+            return await said
     except Exception:  # an approver that fails has not approved
         return False

@@ -75,7 +75,8 @@ class HttpPipe:
             ended = _Post(self, None, is_last=True)
             ended.request = self.origin.send("DELETE", self._headers(), b"", ended)
             with suppress(TimeoutError):
-                await asyncio.wait_for(ended.done.wait(), self.limits.grace_s)
+                async with asyncio.timeout(self.limits.grace_s):
+                    await ended.done.wait()
         self.origin.close()
 
     def _headers(self) -> dict[str, str]:

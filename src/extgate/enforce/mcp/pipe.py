@@ -142,7 +142,9 @@ class _Child(asyncio.SubprocessProtocol):
 
     async def _has_exited(self) -> bool:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.exited.wait(), self.limits.grace_s)
+            # Not `wait_for`, which in 3.11 loses a cancellation that meets the end of what it waits for.
+            async with asyncio.timeout(self.limits.grace_s):
+                await self.exited.wait()
         return self.exited.is_set()
 
     def _signal(self, number: signal.Signals) -> None:
