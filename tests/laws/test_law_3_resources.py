@@ -67,6 +67,7 @@ def test_a_uri_that_nobody_can_read_or_that_never_ends_is_refused(uri: str) -> N
     assert not decider({}, "file:///a", templates=("file:///{+path}",)).decide_uri("fs", uri).callable
 
 
+@requirement("profile:uri-read-forms")
 @pytest.mark.parametrize(
     "uri",
     [
@@ -85,6 +86,7 @@ def test_a_host_is_denied_however_it_is_written_around(uri: str) -> None:
     assert not asked.decide_uri("fs", uri).callable
 
 
+@requirement("profile:uri-read-forms")
 def test_another_port_of_a_web_server_is_another_one() -> None:
     rules = {"mcp": {"disabled": ["fs/http://h/*"]}}
     asked = decider(rules, templates=("http://{+path}",))
